@@ -1,0 +1,13 @@
+#pragma once
+#include <string_view>
+
+#include "optimize/kernel.h"
+#include "render/program.h"
+
+namespace quern {
+
+/// A kernel's program for a target: optimize, lower, render.
+Program compile(const Kernel& kernel, const StageHook& hook = {});
+Program compile(UOp ast, const Target& target, std::string_view opts = "heuristic", const StageHook& hook = {});
+
+}  // namespace quern

@@ -1,0 +1,233 @@
+#include "ir/graph.h"
+
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <memory_resource>
+#include <unordered_set>
+
+#include "base/hash.h"
+#include "ir/bounds.h"
+#include "quern/error.h"
+
+namespace quern {
+
+namespace {
+
+uint64_t hash_text(std::string_view text) { return std::hash<std::string_view>{}(text); }
+
+uint64_t hash_dtype(const DType& t) {
+  uint64_t small = static_cast<uint64_t>(t.scalar) | static_cast<uint64_t>(t.space) << 8 |
+                   static_cast<uint64_t>(t.image_half) << 16 | static_cast<uint64_t>(t.count) << 24 |
+                   static_cast<uint64_t>(t.ptr_lanes) << 40;
+  return hash_mix(small, static_cast<uint64_t>(t.image_height) << 32 | t.image_width);
+}
+
+uint64_t hash_sint(const SInt& s) {
+  return s.is_int() ? static_cast<uint64_t>(s.value()) : hash_mix(1, s.expr().node()->hash);
+}
+
+struct HashPayload {
+  size_t operator()(const Lanes& v) const {
+    uint64_t h = v.size();
+    for (int32_t x : v) h = hash_mix(h, static_cast<uint64_t>(x));
+    return h;
+  }
+  size_t operator()(const Axes& v) const {
+    uint64_t h = v.size();
+    for (AxisSize x : v) h = hash_mix(h, static_cast<uint64_t>(x.axis) << 32 | static_cast<uint32_t>(x.size));
+    return h;
+  }
+  size_t operator()(const ConstVector& v) const {
+    uint64_t h = v.size();
+    for (ConstBits x : v) h = hash_mix(h, x.bits);
+    return h;
+  }
+  size_t operator()(const ReduceArg& r) const { return hash_mix((*this)(r.axes), static_cast<uint64_t>(r.op)); }
+  size_t operator()(const VarArg& v) const {
+    return hash_mix(hash_mix(hash_text(v.name), static_cast<uint64_t>(v.min)), static_cast<uint64_t>(v.max));
+  }
+  size_t operator()(const LocalArg& l) const { return hash_mix(hash_text(l.name), static_cast<uint64_t>(l.size)); }
+  size_t operator()(const SpecialArg& s) const { return hash_mix(hash_text(s.name), hash_sint(s.size)); }
+  size_t operator()(const WmmaArg& w) const {
+    uint64_t h = hash_text(w.name);
+    for (const Axes& axes : w.upcast_axes) h = hash_mix(h, (*this)(axes));
+    return hash_mix(h, (*this)(w.reduce_axes));
+  }
+  size_t operator()(const ShapeTracker& st) const { return hash_of(st); }
+  size_t operator()(const std::string& text) const { return hash_text(text); }
+};
+
+template <class T>
+class Pool {
+ public:
+  const T* intern(T value) { return &*items_.insert(std::move(value)).first; }
+
+ private:
+  std::unordered_set<T, HashPayload> items_;   // nodes of a std::unordered_set do not move
+};
+
+uint64_t hash_arg(const Arg& arg) {
+  return std::visit(
+      [&](const auto& a) -> uint64_t {
+        using T = std::decay_t<decltype(a)>;
+        if constexpr (std::is_same_v<T, std::monostate>) return 0;
+        else if constexpr (std::is_same_v<T, int64_t>) return hash_mix(1, static_cast<uint64_t>(a));
+        else if constexpr (std::is_same_v<T, ConstBits>) return hash_mix(2, a.bits);
+        else if constexpr (std::is_same_v<T, RangeArg>) return hash_mix(3, static_cast<uint64_t>(a.axis) << 1 | a.reduce);
+        else if constexpr (std::is_same_v<T, KernelInfo>)
+          return hash_mix(4, static_cast<uint64_t>(a.local_dims) << 32 | static_cast<uint64_t>(a.upcasted) << 1 |
+                                 static_cast<uint64_t>(a.dont_use_locals));
+        else return hash_mix(5, HashPayload{}(*a));   // by value: no address decides anything
+      },
+      arg);
+}
+
+}  // namespace
+
+uint64_t hash_of(const ShapeTracker& st) {
+  uint64_t h = st.views.size();
+  for (const View& v : st.views) {
+    h = hash_mix(h, v.shape.size());
+    for (const SInt& s : v.shape) h = hash_mix(h, hash_sint(s));
+    for (const SInt& s : v.strides) h = hash_mix(h, hash_sint(s));
+    h = hash_mix(h, hash_sint(v.offset));
+    h = hash_mix(h, v.mask.has_value());
+    if (v.mask)
+      for (const auto& [begin, end] : *v.mask) h = hash_mix(hash_mix(h, hash_sint(begin)), hash_sint(end));
+  }
+  return h;
+}
+
+SInt::SInt(UOp expr) {
+  if (expr.is_const()) value_ = static_cast<int64_t>(expr.const_int());
+  else expr_ = expr;
+}
+
+struct Graph::Storage {
+  std::pmr::monotonic_buffer_resource arena{size_t{64} << 10};
+  std::vector<const Node*> table = std::vector<const Node*>(size_t{1} << 10);   // open addressing, a power of two
+  std::vector<const Node*> nodes;
+  Pool<Lanes> lanes;
+  Pool<Axes> axes;
+  Pool<ConstVector> const_vectors;
+  Pool<ReduceArg> reduces;
+  Pool<VarArg> vars;
+  Pool<LocalArg> locals;
+  Pool<SpecialArg> specials;
+  Pool<WmmaArg> wmmas;
+  Pool<ShapeTracker> trackers;
+  Pool<std::string> texts;
+
+  void grow() {
+    std::vector<const Node*> bigger(table.size() * 2);
+    for (const Node* n : nodes) {
+      size_t i = n->hash & (bigger.size() - 1);
+      while (bigger[i]) i = (i + 1) & (bigger.size() - 1);
+      bigger[i] = n;
+    }
+    table = std::move(bigger);
+  }
+};
+
+Graph::Graph() : storage_(std::make_unique<Storage>()) {}
+Graph::~Graph() = default;
+
+UOp Graph::node(Op op, DType dtype, std::span<const UOp> src, Arg arg) {
+  uint64_t hash = hash_mix(static_cast<uint64_t>(op), hash_dtype(dtype));
+  hash = hash_mix(hash, hash_arg(arg));
+  for (UOp s : src) hash = hash_mix(hash, s.node()->hash);
+
+  Storage& st = *storage_;
+  if (st.nodes.size() * 2 >= st.table.size()) st.grow();
+  size_t mask = st.table.size() - 1;
+  size_t slot = hash & mask;
+  for (; const Node* n = st.table[slot]; slot = (slot + 1) & mask)
+    if (n->hash == hash && n->op == op && n->num_src == src.size() && n->arg == arg && n->dtype == dtype &&
+        std::equal(src.begin(), src.end(), n->sources))
+      return UOp(n);
+
+  auto* sources = static_cast<UOp*>(st.arena.allocate(std::max<size_t>(1, src.size()) * sizeof(UOp), alignof(UOp)));
+  std::uninitialized_copy(src.begin(), src.end(), sources);
+  void* place = st.arena.allocate(sizeof(Node), alignof(Node));
+  auto* made = new (place) Node{op,  dtype, static_cast<uint32_t>(src.size()), static_cast<uint32_t>(st.nodes.size()), hash,
+                                sources, arg, 0, 0, this};
+  ValueBounds bounds = bounds_of(*made);
+  made->vmin = bounds.min;
+  made->vmax = bounds.max;
+  st.nodes.push_back(made);
+  st.table[slot] = made;
+  return UOp(made);
+}
+
+const Lanes* Graph::intern(Lanes v) { return storage_->lanes.intern(std::move(v)); }
+const Axes* Graph::intern(Axes v) { return storage_->axes.intern(std::move(v)); }
+const ConstVector* Graph::intern(ConstVector v) { return storage_->const_vectors.intern(std::move(v)); }
+const ReduceArg* Graph::intern(ReduceArg v) { return storage_->reduces.intern(std::move(v)); }
+const VarArg* Graph::intern(VarArg v) { return storage_->vars.intern(std::move(v)); }
+const LocalArg* Graph::intern(LocalArg v) { return storage_->locals.intern(std::move(v)); }
+const SpecialArg* Graph::intern(SpecialArg v) { return storage_->specials.intern(std::move(v)); }
+const WmmaArg* Graph::intern(WmmaArg v) { return storage_->wmmas.intern(std::move(v)); }
+const ShapeTracker* Graph::intern(ShapeTracker v) { return storage_->trackers.intern(std::move(v)); }
+const std::string* Graph::intern(std::string v) { return storage_->texts.intern(std::move(v)); }
+
+size_t Graph::size() const { return storage_->nodes.size(); }
+UOp Graph::at(uint32_t id) const { return UOp(storage_->nodes[id]); }
+
+UOp Graph::const_bits(DType dtype, ConstBits value) { return node(Op::Const, dtype, {}, value); }
+
+UOp Graph::const_int(DType dtype, Int128 value) {
+  if (dtype.is_float()) return const_float(dtype, static_cast<double>(value));
+  return const_bits(dtype, ConstBits{static_cast<uint64_t>(wrap(dtype.scalar, value))});
+}
+
+UOp Graph::const_float(DType dtype, double value) { return const_bits(dtype, ConstBits{std::bit_cast<uint64_t>(value)}); }
+
+UOp Graph::constant(DType dtype, int64_t value) { return const_int(dtype, value); }
+
+UOp Graph::const_vector(DType dtype, ConstVector values) {
+  bool same = std::all_of(values.begin(), values.end(), [&](ConstBits v) { return v == values.front(); });
+  if (same && !values.empty()) return const_bits(dtype, values.front());
+  return node(Op::Vconst, dtype, {}, intern(std::move(values)));
+}
+
+UOp Graph::variable(std::string_view name, int64_t min, int64_t max, DType dtype) {
+  return node(Op::DefineVar, dtype, {}, intern(VarArg{std::string(name), min, max}));
+}
+
+UOp Graph::range(SInt start, SInt end, int axis, bool reduce) {
+  return node(Op::Range, Scalar::Index, {index_of(start), index_of(end)}, RangeArg{axis, reduce});
+}
+
+UOp Graph::view(ShapeTracker st) { return node(Op::View, Scalar::Void, {}, intern(std::move(st))); }
+
+UOp Graph::index_of(const SInt& value) { return value.is_int() ? const_index(value.value()) : value.expr(); }
+
+UOp Graph::vectorize(std::span<const UOp> lanes) {
+  if (lanes.size() == 1) return lanes[0];
+  return node(Op::Vectorize, lanes[0].dtype().vec(static_cast<int>(lanes.size())), lanes);
+}
+
+Int128 min_value(Scalar dtype) {
+  if (dtype == Scalar::Bool || (scalar_bit(dtype) & kUnsignedInts)) return 0;
+  if (dtype == Scalar::Index) return -kUnbounded;
+  return -(Int128{1} << (bytes_of(dtype) * 8 - 1));
+}
+
+Int128 max_value(Scalar dtype) {
+  if (dtype == Scalar::Bool) return 1;
+  if (dtype == Scalar::Index) return kUnbounded;
+  int bits = bytes_of(dtype) * 8;
+  return (Int128{1} << ((scalar_bit(dtype) & kUnsignedInts) ? bits : bits - 1)) - 1;
+}
+
+Int128 wrap(Scalar dtype, Int128 value) {
+  if (dtype == Scalar::Bool) return value != 0;
+  if (dtype == Scalar::Index) return value;
+  int bits = bytes_of(dtype) * 8;
+  Int128 modulus = Int128{1} << bits;
+  Int128 low = floor_mod(value, modulus);
+  return (scalar_bit(dtype) & kSignedInts) && low >= modulus / 2 ? low - modulus : low;
+}
+
+}  // namespace quern

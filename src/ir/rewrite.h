@@ -1,0 +1,49 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/pattern.h"
+
+namespace quern {
+
+/// An ordered list of rules, indexed by the op of the node they may match. Earlier rules win. `a + b`: a's rules, then b's.
+/// Build once (function-local static) and share: building is slow, using is const and safe from several threads.
+class RuleSet {
+ public:
+  RuleSet(std::string_view name, std::vector<Rule> rules);
+  RuleSet operator+(const RuleSet& more) const;
+  const std::string& name() const { return name_; }
+  const std::vector<Rule>& rules() const { return rules_; }
+  /// The first replacement a rule gives for this one node, or an empty UOp; `fired` (if given) gets the rule's index.
+  UOp apply(UOp node, RewriteContext* context = nullptr, int* fired = nullptr) const;
+
+ private:
+  struct Entry {
+    uint32_t rule;
+    OpSet needed;
+  };
+  std::string name_;
+  std::vector<Rule> rules_;
+  std::array<std::vector<Entry>, kNumOps> by_op_;
+};
+
+/// Rewrites `root` from the leaves up until no rule applies anywhere. Iterative: depth is limited by memory only. Each node is
+/// rewritten once (memoized). A rewrite that comes back to a node it came from, or goes on for over `kMaxChain` steps at one
+/// place, throws InternalError naming the rule.
+UOp graph_rewrite(UOp root, const RuleSet& rules, RewriteContext* context = nullptr);
+
+inline constexpr int kMaxChain = 20000;
+
+/// Hits of each rule since the last reset, when counting is on (a test and profiling aid; per thread).
+struct RuleHits {
+  std::string rule_set;
+  std::string rule;
+  uint64_t hits;
+};
+void count_rule_hits(bool on);
+std::vector<RuleHits> rule_hits();
+
+}  // namespace quern

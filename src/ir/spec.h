@@ -1,0 +1,22 @@
+#pragma once
+#include <span>
+#include <string>
+
+#include "ir/graph.h"
+
+namespace quern {
+
+/// What a graph may hold at a stage. Each is a table of checks by op (spec.cpp).
+enum class Spec {
+  KernelAst,   ///< as parsed or built: SINK of STOREs over VIEWs
+  Indexed,     ///< after indexing: RANGE, SPECIAL, EXPAND, CONTRACT, INDEX; no VIEW
+  Expanded,    ///< no EXPAND, CONTRACT
+  Linear,      ///< a linear program ready to render: no index type, no DEFINE_ACC without ranges, gates moved to loads and stores
+};
+std::string_view to_string(Spec spec);
+
+/// Throws InvalidKernel (KernelAst) or InternalError (later stages) naming the first node that breaks the spec, and the rule.
+void verify(UOp root, Spec spec);
+void verify(std::span<const UOp> program, Spec spec);
+
+}  // namespace quern

@@ -1,0 +1,30 @@
+#pragma once
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "target/target.h"
+
+namespace quern {
+
+/// An ordered program: sources before users, every RANGE and IF closed by ENDRANGE and ENDIF. Spec: Linear.
+struct LinearProgram {
+  std::vector<UOp> uops;
+};
+
+/// Called after each stage with its name and graph (QUERN_DUMP, tests, timing).
+using StageHook = std::function<void(std::string_view stage, UOp graph)>;
+
+/// The whole way from an optimized AST to a linear program for a target:
+/// index, expand, fold memory, legalize, linearize.
+LinearProgram lower(UOp optimized_ast, const Target& target, const StageHook& hook = {});
+
+// The stages, each in its own file with its contract.
+UOp index_kernel(UOp optimized_ast, const Target& target);
+UOp expand_graph(UOp indexed, const Target& target);
+UOp fold_memory(UOp expanded, const Target& target);
+UOp legalize(UOp folded, const Target& target);
+LinearProgram linearize(UOp legal);
+
+}  // namespace quern

@@ -1,0 +1,43 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "lower/lower.h"
+#include "target/target.h"
+
+namespace quern {
+
+/// Operations, bytes loaded and stored, bytes of the buffers: the reference's estimates; symbolic where sizes are.
+struct Estimates {
+  SInt ops;
+  SInt load_store_bytes;
+  SInt buffer_bytes;
+};
+
+/// A kernel ready to compile. Sizes may be symbolic: `launch_dims` gives them for values of the variables.
+struct Program {
+  std::string name;
+  std::string source;
+  const Target* target = nullptr;
+  LinearProgram linear;
+  std::optional<std::array<SInt, 3>> global_size;   ///< nothing on targets without threads
+  std::optional<std::array<SInt, 3>> local_size;    ///< nothing with NOLOCALS
+  std::vector<UOp> vars;        ///< DEFINE_VARs in order of name: arguments after the buffers
+  std::vector<int> globals;     ///< buffer numbers in order of arguments
+  std::vector<int> outs;        ///< buffer numbers written
+  Estimates estimates;
+};
+
+/// Prints the linear program in the target's dialect and collects the rest. Throws InvalidKernel where the target can't express
+/// the kernel (images on a target without).
+Program render(std::string name, LinearProgram linear, const Target& target);
+
+/// Function `name` over the linear program, in C11 / LLVM IR. Arguments: the buffers in order of number, then int variables.
+std::string render_c(const std::string& name, const LinearProgram& linear, const Target& target);
+std::string render_llvm(const std::string& name, const LinearProgram& linear, const Target& target);
+
+}  // namespace quern
