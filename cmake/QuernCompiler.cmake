@@ -30,7 +30,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-missing-field-initializers)
 else()
   # Designated initializers leave the other fields at their defaults, on purpose.
-  target_compile_options(quern_flags INTERFACE -Wno-missing-field-initializers -Wno-missing-designated-field-initializers)
+  target_compile_options(quern_flags INTERFACE
+    -Wno-missing-field-initializers -Wno-missing-designated-field-initializers -fshow-overloads=best)
 endif()
 if(QUERN_WERROR)
   target_compile_options(quern_flags INTERFACE -Werror)
