@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,14 +31,23 @@ struct Program {
   std::vector<int> globals;     ///< buffer numbers in order of arguments
   std::vector<int> outs;        ///< buffer numbers written
   Estimates estimates;
+  std::map<int, DType> buffer_types;    ///< pointer or image type of each buffer, by number
+  std::map<int, int64_t> buffer_sizes;  ///< elements each must have, where the views it was made from are known
 };
 
-/// Prints the linear program in the target's dialect and collects the rest. Throws InvalidKernel where the target can't express
-/// the kernel (images on a target without).
+/// Prints the linear program in the target's dialect and collects the rest (all but the size of the buffers, which the AST
+/// tells). This build prints C and LLVM IR; for other dialects `source` stays empty, and the interpreter runs the program.
+/// Throws InvalidKernel where the target can't express the kernel (images on a target without).
 Program render(std::string name, LinearProgram linear, const Target& target);
 
-/// Function `name` over the linear program, in C11 / LLVM IR. Arguments: the buffers in order of number, then int variables.
+/// Function `name` over the linear program, in C11 / LLVM IR. Arguments: the buffers in order of number, then the variables in
+/// order of name.
 std::string render_c(const std::string& name, const LinearProgram& linear, const Target& target);
 std::string render_llvm(const std::string& name, const LinearProgram& linear, const Target& target);
+
+/// More source to stand below a program's: a function `entry` that takes an array of buffer addresses and an array of 64-bit
+/// values of the variables, in the program's order, and calls it. So a host can call every program the same way.
+std::string c_entry(const Program& program, const std::string& entry);
+std::string llvm_entry(const Program& program, const std::string& entry);
 
 }  // namespace quern

@@ -8,13 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/settings.h"
 #include "render/program.h"
 
 namespace quern {
 
-/// Memory of `size` elements on the host (CPU, CLANG and INTERP share it), aligned to 64 bytes.
+/// Memory of `size` elements on the host (CPU, CLANG and INTERP share it), aligned to 64 bytes, zero at first.
+/// Throws DeviceError where there is not enough memory.
 class Buffer {
  public:
+  static constexpr size_t kAlignment = 64;
   Buffer(Scalar dtype, int64_t size);
   Scalar dtype() const { return dtype_; }
   int64_t size() const { return size_; }
@@ -34,7 +37,7 @@ class Buffer {
 /// Values of a program's variables, by name.
 using VarValues = std::map<std::string, int64_t>;
 
-/// A compiled program.
+/// A compiled program. The graph of the program's nodes must outlive it.
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -59,15 +62,22 @@ struct DeviceInfo {
   bool available;
   std::string note;   ///< what it is, or why it is absent
 };
-std::vector<DeviceInfo> devices();
+/// The default device first.
+std::vector<DeviceInfo> devices(const Settings& settings = {});
 /// Throws DeviceError that says what is missing, or lists the known names.
-std::shared_ptr<Device> open_device(std::string_view name);
+std::shared_ptr<Device> open_device(std::string_view name, const Settings& settings = {});
 
-/// Elements each global buffer of a program must have: one past the largest index it may touch (images: height * width * 4).
+/// The element type a buffer for this pointer or image type has: half for imageh, float for imagef.
+Scalar storage_type(const DType& type);
+/// Elements each global buffer of a program must have: Program::buffer_sizes where it is filled; else one past the largest
+/// index of an access without a gate (images: height * width * 4).
 std::map<int, int64_t> buffer_sizes(const Program& program);
 
-/// Shared checks of Executable::run.
+/// Shared checks of Executable::run: count, dtype, size and alignment of the buffers, a written buffer given twice, variables
+/// missing or out of their range. Throws DeviceError.
 void check_launch(const Program& program, std::span<Buffer* const> buffers, const VarValues& vars);
+/// Values of a program's variables in its order; they must have passed check_launch.
+std::vector<int64_t> variable_values(const Program& program, const VarValues& vars);
 /// Launch dims for values of the variables.
 std::array<int64_t, 3> launch_dims(const std::array<SInt, 3>& dims, const VarValues& vars);
 

@@ -1,0 +1,87 @@
+#include "base/settings.h"
+
+#include <array>
+#include <charconv>
+
+#include <quern/error.h>
+
+namespace quern {
+
+namespace {
+
+constexpr std::array kTable = {
+    SettingInfo{"DEBUG", SettingType::Int, "0", "what the command tells on the way: 1 opts and times, 2 also the source", 0, 9},
+    SettingInfo{"NOOPT", SettingType::Int, "0", "1: no opts where none are asked for", 0, 1},
+    SettingInfo{"TC", SettingType::Int, "1", "tensor cores: 0 off, 1 the instruction, 2 its shape only, 3 emulated", 0, 3},
+    SettingInfo{"TC_OPT", SettingType::Int, "0", "which matmuls get tensor cores: 0 plain, 1 also casts, 2 also padded", 0, 2},
+    SettingInfo{"CC", SettingType::Text, "", "the C compiler of device CLANG; empty: the first of clang and cc that is found"},
+    SettingInfo{"QUERN_DUMP", SettingType::Text, "", "stages to print on the way, separated by commas; all: every stage"},
+};
+
+const SettingInfo& find(std::string_view name) {
+  for (const SettingInfo& row : kTable)
+    if (row.name == name) return row;
+  std::string known;
+  for (const SettingInfo& row : kTable) known += (known.empty() ? "" : ", ") + std::string(row.name);
+  throw Error("no setting is called '" + std::string(name) + "': there are " + known);
+}
+
+int64_t to_number(const SettingInfo& row, std::string_view value) {
+  int64_t number = 0;
+  const char* end = value.data() + value.size();
+  auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc{} || stop != end)
+    throw Error("setting " + std::string(row.name) + " takes a number, not '" + std::string(value) + "'");
+  if (number < row.min || number > row.max)
+    throw Error("setting " + std::string(row.name) + " takes " + std::to_string(row.min) + " to " + std::to_string(row.max) +
+                ", not " + std::to_string(number));
+  return number;
+}
+
+void expect_type(const SettingInfo& row, SettingType type) {
+  if (row.type != type) throw InternalError("setting " + std::string(row.name) + " read as another type than its own");
+}
+
+}  // namespace
+
+std::span<const SettingInfo> all_settings() { return kTable; }
+
+void Settings::set(std::string_view name, std::string_view value) {
+  const SettingInfo& row = find(name);
+  int64_t number = row.type == SettingType::Int ? to_number(row, value) : 0;
+  values_[std::string(name)] = Value{std::string(value), number};
+}
+
+int64_t Settings::number(std::string_view name) const {
+  const SettingInfo& row = find(name);
+  expect_type(row, SettingType::Int);
+  auto found = values_.find(name);
+  return found != values_.end() ? found->second.number : to_number(row, row.default_value);
+}
+
+const std::string& Settings::text(std::string_view name) const {
+  static const std::string empty;
+  const SettingInfo& row = find(name);
+  expect_type(row, SettingType::Text);
+  auto found = values_.find(name);
+  return found != values_.end() ? found->second.text : empty;
+}
+
+std::string Settings::value(std::string_view name) const {
+  auto found = values_.find(name);
+  return found != values_.end() ? found->second.text : std::string(find(name).default_value);
+}
+
+Settings Settings::from_environment(const char* const* environment) {
+  Settings settings;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    std::string_view entry = *environment;
+    size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    for (const SettingInfo& row : kTable)
+      if (row.name == entry.substr(0, equals)) settings.set(row.name, entry.substr(equals + 1));
+  }
+  return settings;
+}
+
+}  // namespace quern
