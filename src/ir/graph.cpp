@@ -118,6 +118,7 @@ struct Graph::Storage {
   Pool<WmmaArg> wmmas;
   Pool<ShapeTracker> trackers;
   Pool<std::string> texts;
+  std::vector<const Node*> memos[kMemos];
 
   void grow() {
     std::vector<const Node*> bigger(table.size() * 2);
@@ -173,6 +174,7 @@ const std::string* Graph::intern(std::string v) { return storage_->texts.intern(
 
 size_t Graph::size() const { return storage_->nodes.size(); }
 UOp Graph::at(uint32_t id) const { return UOp(storage_->nodes[id]); }
+std::vector<const Node*>& Graph::memo(size_t which) { return storage_->memos[which]; }
 
 UOp Graph::const_bits(DType dtype, ConstBits value) { return node(Op::Const, dtype, {}, value); }
 

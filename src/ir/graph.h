@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "ir/uop.h"
 #include "ir/view.h"
@@ -54,6 +55,10 @@ class Graph {
 
   size_t size() const;             ///< nodes made so far
   UOp at(uint32_t id) const;       ///< the node with this number
+
+  /// Results of rewrites that depend on the node alone, by the node's number, kept as long as the graph (see RuleSet::Memo).
+  static constexpr size_t kMemos = 3;
+  std::vector<const Node*>& memo(size_t which);
 
  private:
   struct Storage;

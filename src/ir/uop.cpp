@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "ir/graph.h"
+#include "ir/scratch.h"
 #include "quern/error.h"
 
 namespace quern {
@@ -76,11 +77,11 @@ std::vector<UOp> toposort(UOp root) { return toposort(std::span<const UOp>(&root
 std::vector<UOp> toposort(std::span<const UOp> roots) {
   std::vector<UOp> order;
   if (roots.empty()) return order;
-  NodeMap<uint8_t> seen;
+  NodeScratch<bool> seen;
   std::vector<std::pair<UOp, uint32_t>> stack;   // a node and the next source to visit
   for (UOp root : roots) {
     if (seen.get(root)) continue;
-    seen[root] = 1;
+    seen.set(root, true);
     stack.emplace_back(root, 0);
     while (!stack.empty()) {
       auto& [node, next] = stack.back();
@@ -91,7 +92,7 @@ std::vector<UOp> toposort(std::span<const UOp> roots) {
       }
       UOp source = node.src(next++);
       if (!seen.get(source)) {
-        seen[source] = 1;
+        seen.set(source, true);
         stack.emplace_back(source, 0);
       }
     }
@@ -101,15 +102,16 @@ std::vector<UOp> toposort(std::span<const UOp> roots) {
 
 bool depends_on(UOp root, UOp needle) {
   if (root == needle) return true;
-  NodeMap<uint8_t> seen;
+  if (root.id() < needle.id()) return false;   // sources are made before users
+  NodeScratch<bool> seen;
   std::vector<UOp> stack{root};
   while (!stack.empty()) {
     UOp node = stack.back();
     stack.pop_back();
     for (UOp s : node.src()) {
       if (s == needle) return true;
-      if (s.id() < needle.id() || seen.get(s)) continue;   // sources are made before users
-      seen[s] = 1;
+      if (s.id() < needle.id() || seen.get(s)) continue;
+      seen.set(s, true);
       stack.push_back(s);
     }
   }
@@ -129,8 +131,8 @@ std::vector<UOp> split(UOp x, Op op) {
 }
 
 UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> replacements) {
-  NodeMap<UOp> made;
-  for (const auto& [from, to] : replacements) made[from] = to;
+  NodeScratch<UOp> made;
+  for (const auto& [from, to] : replacements) made.set(from, to);
   std::vector<UOp> src;
   for (UOp node : toposort(root)) {
     if (made.get(node)) continue;
@@ -141,7 +143,7 @@ UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> replacements) {
       changed |= to != s;
       s = to;
     }
-    made[node] = changed ? node.with_src(src) : node;
+    made.set(node, changed ? node.with_src(src) : node);
   }
   return made.get(root);
 }
@@ -238,20 +240,22 @@ int compare_dtype(const DType& a, const DType& b) {
 }  // namespace
 
 int compare(UOp a, UOp b) {
-  // Depth first without recursion: pairs still to be compared, the next one on top.
-  std::vector<std::pair<UOp, UOp>> todo{{a, b}};
-  while (!todo.empty()) {
-    auto [x, y] = todo.back();
-    todo.pop_back();
-    if (x == y) continue;
+  // Equal nodes are the same node, so only the first pair of sources that differs matters: a path, not a tree.
+  UOp x = a, y = b;
+  while (x != y) {
     if (int c = order(x.op(), y.op())) return c;
     if (int c = compare_arg(x.arg(), y.arg(), x.dtype().scalar)) return c;
     if (int c = compare_dtype(x.dtype(), y.dtype())) return c;
-    if (int c = order(x.num_src(), y.num_src()); c && (x.num_src() == 0 || y.num_src() == 0)) return c;
-    size_t common = std::min(x.num_src(), y.num_src());
-    for (size_t i = common; i-- > 0;) todo.emplace_back(x.src(i), y.src(i));
+    size_t common = std::min(x.num_src(), y.num_src()), i = 0;
+    while (i < common && x.src(i) == y.src(i)) ++i;
+    if (i == common) {
+      if (int c = order(x.num_src(), y.num_src())) return c;
+      break;
+    }
+    x = x.src(i);
+    y = y.src(i);
   }
-  return order(a.num_src(), b.num_src()) != 0 ? order(a.num_src(), b.num_src()) : order(a.id(), b.id());
+  return order(a.id(), b.id());
 }
 
 }  // namespace quern
