@@ -9,10 +9,10 @@ namespace quern {
 
 // Functions need a Graph where they build index expressions; symbolic sizes must be of that graph.
 
-ShapeTracker tracker(Shape shape);   ///< contiguous
+ShapeTracker tracker(Shape shape);  ///< contiguous
 int64_t size_of(const ShapeTracker& st);
 bool is_contiguous(const ShapeTracker& st);
-Shape reduced_shape(const Shape& shape, std::span<const int32_t> axes);   ///< 1 on the axes
+Shape reduced_shape(const Shape& shape, std::span<const int32_t> axes);  ///< 1 on the axes
 
 ShapeTracker permute(const ShapeTracker& st, std::span<const int> axes);
 ShapeTracker expand(const ShapeTracker& st, const Shape& shape);
@@ -30,9 +30,11 @@ Indexed index_tracker(Graph& graph, const ShapeTracker& st, std::span<const UOp>
 
 /// Stride of each axis in the buffer, nothing where it has none (a mask that depends on the axis, two views that do not merge).
 std::vector<std::optional<SInt>> real_strides(Graph& graph, const ShapeTracker& st, bool ignore_valid = false);
+/// The same by simplifying the index expression, also where the answer could be read off a single view.
+std::vector<std::optional<SInt>> real_strides_by_index(Graph& graph, const ShapeTracker& st, bool ignore_valid = false);
 std::vector<int> unit_stride_axes(Graph& graph, const ShapeTracker& st, bool ignore_valid = false);
 bool axis_is_masked(Graph& graph, const ShapeTracker& st, int axis);
-/// Elements a buffer needs: one past the largest index read.
+/// Elements a buffer needs: one past the largest index that is read inside the masks.
 int64_t real_size(Graph& graph, const ShapeTracker& st);
 /// Variables of the views, in the reference's order (by name, bounds).
 std::vector<UOp> variables(const ShapeTracker& st);
