@@ -1,25 +1,12 @@
 #include "ir/pattern.h"
 
-#include <algorithm>
-#include <bit>
-
 #include "quern/error.h"
+
+#include "ir/pattern_node.h"
 
 namespace quern {
 
 // ---- guards ----
-
-struct GuardNode {
-  enum class Kind : uint8_t {
-    Number, Value, Min, Max, Function,
-    Add, Sub, Mul, FloorDiv, CeilDiv, FloorMod, Less, LessEqual, Equal, And, Or, Not
-  };
-  Kind kind;
-  Int128 number = 0;
-  std::string name;
-  std::function<Int128(const Match&)> function;
-  std::shared_ptr<const GuardNode> a = nullptr, b = nullptr;
-};
 
 namespace {
 
@@ -35,28 +22,25 @@ Guard combine(Kind kind, const Guard& a, const Guard& b) {
 Int128 eval(const GuardNode& g, const Match& m) {
   switch (g.kind) {
     case Kind::Number: return g.number;
-    case Kind::Value: return m[g.name].is(Op::Const) ? m[g.name].const_int() : m[g.name].vmin();
+    case Kind::Value: return m[g.name].const_int();
     case Kind::Min: return m[g.name].vmin();
     case Kind::Max: return m[g.name].vmax();
     case Kind::Function: return g.function(m);
     case Kind::And: return eval(*g.a, m) != 0 && eval(*g.b, m) != 0;
     case Kind::Or: return eval(*g.a, m) != 0 || eval(*g.b, m) != 0;
-    case Kind::Not: return eval(*g.a, m) == 0;
-    default: break;
+    default: return compute(g.kind, eval(*g.a, m), eval(*g.b, m));
   }
-  Int128 a = eval(*g.a, m), b = eval(*g.b, m);
-  switch (g.kind) {
-    case Kind::Add: return a + b;
-    case Kind::Sub: return a - b;
-    case Kind::Mul: return a * b;
-    case Kind::FloorDiv: return floor_div(a, b);
-    case Kind::CeilDiv: return ceil_div(a, b);
-    case Kind::FloorMod: return floor_mod(a, b);
-    case Kind::Less: return a < b;
-    case Kind::LessEqual: return a <= b;
-    case Kind::Equal: return a == b;
-    default: throw InternalError("guard kind");
-  }
+}
+
+Int128 product(Int128 a, Int128 b) {
+  constexpr Int128 kLimit = Int128{1} << 125, kSmall = Int128{1} << 62;
+  auto small = [](Int128 v) { return v > -kSmall && v < kSmall; };
+  if (small(a) && small(b)) return a * b;
+  if (a == 0 || b == 0) return 0;
+  bool negative = (a < 0) != (b < 0);
+  Int128 x = a < 0 ? -a : a, y = b < 0 ? -b : b;
+  Int128 p = x > kLimit / y ? kLimit : x * y;
+  return negative ? -p : p;
 }
 
 std::string print(const GuardNode& g) {
@@ -84,6 +68,22 @@ std::string print(const GuardNode& g) {
 }
 
 }  // namespace
+
+Int128 compute(GuardNode::Kind kind, Int128 a, Int128 b) {
+  switch (kind) {
+    case Kind::Add: return a + b;
+    case Kind::Sub: return a - b;
+    case Kind::Mul: return product(a, b);
+    case Kind::FloorDiv: return b == 0 ? 0 : floor_div(a, b);
+    case Kind::CeilDiv: return b == 0 ? 0 : ceil_div(a, b);
+    case Kind::FloorMod: return b == 0 ? 0 : floor_mod(a, b);
+    case Kind::Less: return a < b;
+    case Kind::LessEqual: return a <= b;
+    case Kind::Equal: return a == b;
+    case Kind::Not: return a == 0;
+    default: throw InternalError("a guard of this kind has no operands");
+  }
+}
 
 Guard::Guard(int64_t value) : node_(std::make_shared<GuardNode>(GuardNode{Kind::Number, value, {}, nullptr})) {}
 Int128 Guard::eval(const Match& match) const { return quern::eval(*node_, match); }
@@ -113,19 +113,6 @@ Guard operator||(Guard a, Guard b) { return combine(Kind::Or, a, b); }
 
 // ---- patterns ----
 
-struct PatNode {
-  enum class Sources : uint8_t { Exact, Prefix, All, Any };
-  OpSet ops = OpSet::all();
-  ScalarSet scalars = kAnyScalar;
-  bool one_lane = false;
-  Sources sources = Sources::Any;
-  std::string name;
-  std::optional<Guard> literal;   // matches a constant of this value; in templates, makes one
-  bool bool_literal = false;      // the literal is a bool
-  std::optional<Arg> arg;
-  std::vector<Pat> src;
-};
-
 namespace {
 
 Pat make(PatNode node) { return Pat(std::make_shared<PatNode>(std::move(node))); }
@@ -147,10 +134,21 @@ Pat node_of(OpSet ops, std::vector<Pat> src, PatNode::Sources sources) {
 }  // namespace
 
 Pat::Pat(int64_t value) : Pat(pat::lit(Guard(value))) {}
-Pat Pat::named(std::string_view name) const { return changed(*this, [&](PatNode& n) { n.name = name; }); }
-Pat Pat::of(ScalarSet scalars) const { return changed(*this, [&](PatNode& n) { n.scalars = scalars; }); }
-Pat Pat::scalar() const { return changed(*this, [&](PatNode& n) { n.one_lane = true; }); }
-Pat Pat::with_arg(Arg arg) const { return changed(*this, [&](PatNode& n) { n.arg = arg; }); }
+Pat Pat::named(std::string_view name) const {
+  return changed(*this, [&](PatNode& n) { n.name = name; });
+}
+Pat Pat::of(ScalarSet scalars) const {
+  return changed(*this, [&](PatNode& n) { n.scalars = scalars; });
+}
+Pat Pat::scalar() const {
+  return changed(*this, [&](PatNode& n) { n.one_lane = true; });
+}
+Pat Pat::ordered() const {
+  return changed(*this, [](PatNode& n) { n.ordered = true; });
+}
+Pat Pat::with_arg(Arg arg) const {
+  return changed(*this, [&](PatNode& n) { n.arg = arg; });
+}
 
 namespace pat {
 Pat var(std::string_view name, ScalarSet scalars) { return any().named(name).of(scalars); }
@@ -195,167 +193,6 @@ UOp Match::operator[](std::string_view name) const {
   for (size_t i = 0; i < names_->size(); ++i)
     if ((*names_)[i] == name) return bound_[i];
   throw InternalError("pattern binds no " + std::string(name));
-}
-
-// ---- rules ----
-
-/// A pattern flattened for matching: names are slots, children follow by index.
-struct Rule::Compiled {
-  struct Step {
-    OpSet ops;
-    ScalarSet scalars;
-    bool one_lane;
-    PatNode::Sources sources;
-    int slot;            // -1: binds nothing
-    bool is_literal;
-    Int128 literal;
-    int swap_bit;        // this commutative node's bit in the mask of swaps; -1: fixed order
-    std::optional<Arg> arg;
-    std::vector<int> children;
-  };
-  std::string name;
-  Pat before;
-  Replacement after;
-  std::optional<Guard> guard;
-  std::vector<std::string> names;
-  std::vector<Step> steps;
-  int root = 0;
-  int swap_bits = 0;
-  OpSet needed;
-
-  int slot_of(const std::string& text) {
-    for (size_t i = 0; i < names.size(); ++i)
-      if (names[i] == text) return static_cast<int>(i);
-    names.push_back(text);
-    if (names.size() > Match::kMaxNames) throw InternalError("rule " + name + " binds too many names");
-    return static_cast<int>(names.size()) - 1;
-  }
-
-  static bool same_leaf(const Pat& a, const Pat& b) {
-    return a.node().src.empty() && b.node().src.empty() && a.node().name == b.node().name && !a.node().name.empty();
-  }
-
-  int compile(const Pat& p) {
-    const PatNode& n = p.node();
-    Step s{n.ops, n.scalars, n.one_lane, n.sources, -1, n.literal.has_value(), 0, -1, n.arg, {}};
-    if (n.literal) s.literal = n.literal->eval(Match(UOp(), names, nullptr));
-    if (!n.name.empty()) s.slot = slot_of(n.name);
-    bool commutes = n.sources == PatNode::Sources::Exact && n.src.size() == 2 && !same_leaf(n.src[0], n.src[1]);
-    for (int i = 0; commutes && i < kNumOps; ++i)
-      if (n.ops.contains(static_cast<Op>(i)) && !is_commutative(static_cast<Op>(i))) commutes = false;
-    if (commutes) s.swap_bit = swap_bits++;
-    for (const Pat& child : n.src) s.children.push_back(compile(child));
-    steps.push_back(std::move(s));
-    return static_cast<int>(steps.size()) - 1;
-  }
-
-  bool match(int at, UOp u, uint32_t swaps, UOp* bound) const {
-    const Step& s = steps[static_cast<size_t>(at)];
-    if (!s.ops.contains(u.op())) return false;
-    if (s.scalars != kAnyScalar && (!u.dtype().is_in(s.scalars) || u.dtype().is_ptr())) return false;
-    if (s.one_lane && u.dtype().lanes() != 1) return false;
-    if (s.is_literal && !literal_matches(u, s.literal)) return false;
-    if (s.arg && !(*s.arg == u.arg())) return false;
-    if (s.slot >= 0) {
-      UOp& b = bound[s.slot];
-      if (b && b != u) return false;
-      b = u;
-    }
-    auto src = u.src();
-    switch (s.sources) {
-      case PatNode::Sources::Any: return true;
-      case PatNode::Sources::All:
-        for (UOp x : src)
-          if (!match(s.children[0], x, swaps, bound)) return false;
-        return !src.empty();
-      case PatNode::Sources::Exact:
-        if (src.size() != s.children.size()) return false;
-        break;
-      case PatNode::Sources::Prefix:
-        if (src.size() < s.children.size()) return false;
-        break;
-    }
-    if (s.swap_bit >= 0 && (swaps >> s.swap_bit & 1))
-      return match(s.children[0], src[1], swaps, bound) && match(s.children[1], src[0], swaps, bound);
-    for (size_t i = 0; i < s.children.size(); ++i)
-      if (!match(s.children[i], src[i], swaps, bound)) return false;
-    return true;
-  }
-
-  static bool literal_matches(UOp u, Int128 value) {
-    if (u.dtype().is_ptr()) return false;
-    if (u.dtype().is_float()) {
-      double want = static_cast<double>(value);
-      return std::bit_cast<uint64_t>(u.const_float()) == std::bit_cast<uint64_t>(want);   // -0.0 is not 0
-    }
-    return u.const_int() == value;
-  }
-
-  /// Builds a replacement; `like` gives the dtype of literals.
-  UOp build(const Pat& p, const Match& m, DType like) const {
-    const PatNode& n = p.node();
-    if (!n.name.empty() && n.src.empty()) return m[n.name];
-    if (n.literal) {
-      DType t = n.bool_literal ? DType(Scalar::Bool, like.count) : like;
-      return m.graph().const_int(t, n.literal->eval(m));
-    }
-    Op o = static_cast<Op>(std::countr_zero(n.ops.bits()));
-    if (o == Op::Cast) return build(n.src[0], m, like).cast(m.root().dtype());
-    bool compares = o == Op::Cmplt || o == Op::Cmpne;
-    // Literals take the dtype of the first source that is not one.
-    std::vector<UOp> src(n.src.size());
-    DType type = like;
-    bool known = false;
-    for (size_t i = 0; i < n.src.size(); ++i) {
-      if (n.src[i].node().literal) continue;
-      if (compares && !known) src[i] = build(n.src[i], m, like);
-      else src[i] = build(n.src[i], m, type);
-      if (!(o == Op::Where && i == 0) && !known) {
-        type = src[i].dtype();
-        known = true;
-      }
-    }
-    for (size_t i = 0; i < n.src.size(); ++i)
-      if (!src[i]) src[i] = build(n.src[i], m, type);
-    DType out = compares ? DType(Scalar::Bool, type.count) : o == Op::Where ? src[1].dtype() : type;
-    return m.graph().node(o, out, src);
-  }
-};
-
-Rule::Rule(std::string_view name, Pat before, Replacement after) {
-  auto c = std::make_shared<Compiled>(Compiled{std::string(name), std::move(before), std::move(after), {}, {}, {}, 0, 0, {}});
-  c->root = c->compile(c->before);
-  for (const Pat& child : c->before.node().src) {
-    uint64_t ops = child.node().ops.bits();
-    if (std::popcount(ops) == 1) c->needed.insert(static_cast<Op>(std::countr_zero(ops)));
-  }
-  compiled_ = std::move(c);
-}
-
-Rule::Rule(std::string_view name, Pat before, Replacement after, Guard guard)
-    : Rule(name, std::move(before), std::move(after)) {
-  auto c = std::make_shared<Compiled>(*compiled_);
-  c->guard = std::move(guard);
-  compiled_ = std::move(c);
-}
-
-const std::string& Rule::name() const { return compiled_->name; }
-const Pat& Rule::before() const { return compiled_->before; }
-const Replacement& Rule::after() const { return compiled_->after; }
-const std::optional<Guard>& Rule::guard() const { return compiled_->guard; }
-OpSet Rule::root_ops() const { return compiled_->before.node().ops; }
-OpSet Rule::needed_source_ops() const { return compiled_->needed; }
-
-UOp Rule::apply(UOp node, RewriteContext* context) const {
-  const Compiled& c = *compiled_;
-  for (uint32_t swaps = 0; swaps < (1u << c.swap_bits); ++swaps) {
-    Match m(node, c.names, context);
-    if (!c.match(c.root, node, swaps, m.bound_)) continue;
-    if (c.guard && c.guard->eval(m) == 0) continue;
-    UOp made = c.after.pattern() ? c.build(*c.after.pattern(), m, node.dtype()) : c.after.function()(m);
-    if (made && made != node) return made;
-  }
-  return UOp();
 }
 
 }  // namespace quern

@@ -27,7 +27,7 @@ class Match;
 struct GuardNode;
 class Guard {
  public:
-  Guard(int64_t value);   // NOLINT: a number is a guard expression
+  Guard(int64_t value);  // NOLINT: a number is a guard expression
   explicit Guard(std::shared_ptr<const GuardNode> node) : node_(std::move(node)) {}
   /// Its value for a match; comparisons give 0 or 1.
   Int128 eval(const Match& match) const;
@@ -37,8 +37,8 @@ class Guard {
  private:
   std::shared_ptr<const GuardNode> node_;
 };
-Guard val(std::string_view name);    ///< value of a bound int constant
-Guard vmin(std::string_view name);   ///< bounds of a bound node
+Guard val(std::string_view name);   ///< value of a bound int CONST
+Guard vmin(std::string_view name);  ///< bounds of a bound node
 Guard vmax(std::string_view name);
 /// A named predicate or number computed by a function (the escape hatch of guards).
 Guard fn(std::string_view name, std::function<Int128(const Match&)> compute);
@@ -61,8 +61,8 @@ Guard operator!(Guard a);
 /// A pattern, or a template of a replacement.
 class Pat {
  public:
-  Pat(int64_t value);   // NOLINT: a literal constant
-  Pat(int value) : Pat(static_cast<int64_t>(value)) {}   // NOLINT
+  Pat(int64_t value);                                   // NOLINT: a literal constant
+  Pat(int value) : Pat(static_cast<int64_t>(value)) {}  // NOLINT
   explicit Pat(std::shared_ptr<const PatNode> node) : node_(std::move(node)) {}
 
   /// The same pattern, binding what it matches to `name`.
@@ -71,6 +71,8 @@ class Pat {
   Pat of(ScalarSet scalars) const;
   /// Only nodes with one lane.
   Pat scalar() const;
+  /// Only with its sources in this order, though the op commutes.
+  Pat ordered() const;
   /// Only nodes with this payload.
   Pat with_arg(Arg arg) const;
   const PatNode& node() const { return *node_; }
@@ -85,10 +87,10 @@ Pat var(std::string_view name, ScalarSet scalars = kAnyScalar);
 Pat any();
 /// CONST, or VCONST too.
 Pat cvar(std::string_view name, ScalarSet scalars = kAnyScalar);
-Pat scalar_const(std::string_view name, ScalarSet scalars = kAnyScalar);   ///< CONST only
+Pat scalar_const(std::string_view name, ScalarSet scalars = kAnyScalar);  ///< CONST only
 /// In replacements: a constant of the type of what stands beside it (or of the root).
 Pat lit(Guard value);
-Pat boolean(bool value);   ///< a bool CONST
+Pat boolean(bool value);  ///< a bool CONST
 /// A node with exactly these sources; commutative binary ops match both ways.
 Pat op(Op op, std::vector<Pat> src);
 Pat op(OpSet ops, std::vector<Pat> src);
@@ -102,8 +104,8 @@ Pat idiv(Pat a, Pat b);
 Pat mod(Pat a, Pat b);
 Pat lt(Pat a, Pat b);
 Pat ne(Pat a, Pat b);
-Pat ge(Pat a, Pat b);   ///< (a < b) != true
-Pat eq(Pat a, Pat b);   ///< (a != b) != true
+Pat ge(Pat a, Pat b);  ///< (a < b) != true
+Pat eq(Pat a, Pat b);  ///< (a != b) != true
 Pat max(Pat a, Pat b);
 Pat where(Pat cond, Pat yes, Pat no);
 Pat logical_not(Pat a);
@@ -132,22 +134,25 @@ class Match {
   /// The node bound to `name`; an InternalError if the pattern has no such name.
   UOp operator[](std::string_view name) const;
   template <class T>
-  T& context() const { return static_cast<T&>(*context_); }
+  T& context() const {
+    return static_cast<T&>(*context_);
+  }
 
  private:
   friend class Rule;
+  friend class RuleProgram;
   UOp root_;
   const std::vector<std::string>* names_;
   RewriteContext* context_;
   UOp bound_[kMaxNames];
 };
 
-using RuleFunction = std::function<UOp(const Match&)>;   ///< the replacement, or an empty UOp for no change
+using RuleFunction = std::function<UOp(const Match&)>;  ///< the replacement, or an empty UOp for no change
 
 /// A replacement: a template, or a function where data will not do.
 class Replacement {
  public:
-  Replacement(Pat pattern) : pattern_(std::move(pattern)) {}   // NOLINT
+  Replacement(Pat pattern) : pattern_(std::move(pattern)) {}  // NOLINT
   explicit Replacement(RuleFunction function) : function_(std::move(function)) {}
   const std::optional<Pat>& pattern() const { return pattern_; }
   const RuleFunction& function() const { return function_; }
@@ -157,6 +162,31 @@ class Replacement {
   RuleFunction function_;
 };
 inline Replacement with(RuleFunction function) { return Replacement(std::move(function)); }
+
+/// What a rule's pattern says about a node and its first two sources: a cheap test that nearly all nodes fail.
+struct RootFilter {
+  struct Kind {
+    OpSet ops = OpSet::all();
+    ScalarSet scalars = kAnyScalar;
+    bool admits(UOp u) const {
+      return ops.contains(u.op()) && (scalars == kAnyScalar || (u.dtype().is_in(scalars) && !u.dtype().is_ptr()));
+    }
+  };
+  Kind root;
+  Kind src[2];
+  uint16_t min_src = 0;
+  uint16_t max_src = 0xFFFF;
+  bool commutes = false;
+  OpSet needed;  // ops that must be among the sources
+
+  bool admits(UOp u) const {
+    auto s = u.src();
+    if (!root.admits(u) || s.size() < min_src || s.size() > max_src) return false;
+    if (min_src == 0) return true;
+    if (src[0].admits(s[0]) && (min_src < 2 || src[1].admits(s[1]))) return true;
+    return commutes && src[0].admits(s[1]) && src[1].admits(s[0]);
+  }
+};
 
 /// One row of a rule table. Copies share their data.
 class Rule {
@@ -169,14 +199,14 @@ class Rule {
   const std::optional<Guard>& guard() const;
   /// Ops its root may have.
   OpSet root_ops() const;
-  /// Ops that must be among the sources of the root, else it cannot match.
-  OpSet needed_source_ops() const;
-  /// The replacement if the rule matches `node` (trying each way round of commutative ops), else an empty UOp.
+  /// What may be tested before apply().
+  const RootFilter& filter() const;
+  /// The replacement if the rule matches `node` (trying each way round of commutative ops), else an empty UOp. A guard or a
+  /// computed literal that asks for the value of what is not a CONST fails; so does one whose literal does not fit its dtype.
   UOp apply(UOp node, RewriteContext* context = nullptr) const;
 
  private:
-  struct Compiled;
-  std::shared_ptr<const Compiled> compiled_;
+  std::shared_ptr<const class RuleProgram> program_;
 };
 
 }  // namespace quern

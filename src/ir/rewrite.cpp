@@ -4,6 +4,8 @@
 
 #include "quern/error.h"
 
+#include "ir/scratch.h"
+
 namespace quern {
 
 namespace {
@@ -13,22 +15,127 @@ thread_local std::map<std::pair<std::string, std::string>, uint64_t> hits;
 
 struct Frame {
   UOp node;
-  uint32_t next = 0;   // the next source to look at
-  UOp waits_for;   // once its sources are done: the node whose rewrite is this node's result
+  uint32_t next;  // the next source to look at
+  UOp waits_for;  // once its sources are done: the node whose rewrite is this node's result
+};
+
+/// What a rewrite works with, kept by the thread for the next one. Rules may rewrite in turn, so there is one a nesting level.
+struct Workspace {
+  std::vector<Frame> stack;
+  std::vector<UOp> src;
+};
+thread_local std::vector<std::unique_ptr<Workspace>> workspaces;
+thread_local size_t nesting = 0;
+
+struct Nested {
+  Nested() {
+    if (nesting == workspaces.size()) workspaces.push_back(std::make_unique<Workspace>());
+    space = workspaces[nesting++].get();
+    space->stack.clear();
+  }
+  ~Nested() { --nesting; }
+  Nested(const Nested&) = delete;
+  Nested& operator=(const Nested&) = delete;
+  Workspace* space;
+};
+
+/// Results kept by the graph.
+struct KeptMemo {
+  std::vector<const Node*>& items;
+  UOp get(UOp u) const { return UOp(u.id() < items.size() ? items[u.id()] : nullptr); }
+  void set(UOp u, UOp to) {
+    if (u.id() >= items.size()) items.resize(std::max<size_t>(u.id() + 1, items.size() * 2));
+    items[u.id()] = to.node();
+  }
 };
 
 [[noreturn]] void endless(const RuleSet& rules, int rule, UOp node) {
-  throw InternalError("rule \"" + (rule < 0 ? std::string("?") : rules.rules()[static_cast<size_t>(rule)].name()) + "\" of " +
-                      rules.name() + " never ends on a " + std::string(to_string(node.op())));
+  throw InternalError("rule \"" + (rule < 0 ? std::string("?") : rules.rules()[static_cast<size_t>(rule)].name()) +
+                      "\" of " + rules.name() + " never ends on a " + std::string(to_string(node.op())));
 }
+
+template <class Memo>
+class Rewriter {
+ public:
+  Rewriter(const RuleSet& rules, RewriteContext* context, Memo& done) : rules_(rules), context_(context), done_(done) {}
+
+  UOp run(UOp root) {
+    if (UOp d = result_of(root)) return d;
+    std::vector<Frame>& stack = nested_.space->stack;
+    stack.push_back({root, 0, UOp()});
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      UOp node = top.node, result;
+      if (top.waits_for) {
+        result = done_.get(top.waits_for);
+        --waiting_;
+      } else {
+        UOp todo = next_source(top);
+        if (!todo) {
+          UOp next = step(node);
+          result = next ? result_of(next) : node;
+          if (!result) {
+            if (++waiting_ > kMaxChain) endless(rules_, rule_, node);
+            top.waits_for = next;
+            todo = next;
+          }
+        }
+        if (todo) {
+          stack.push_back({todo, 0, UOp()});
+          continue;
+        }
+      }
+      done_.set(node, result);
+      stack.pop_back();
+    }
+    return done_.get(root);
+  }
+
+ private:
+  /// The result if it is known, or if the node is a leaf that no rule can change.
+  UOp result_of(UOp u) const {
+    if (UOp d = done_.get(u)) return d;
+    return u.num_src() == 0 && !rules_.has_rules_for(u.op()) ? u : UOp();
+  }
+
+  /// The next source that has no result yet; empty when all have.
+  UOp next_source(Frame& frame) const {
+    auto src = frame.node.src();
+    for (; frame.next < src.size(); ++frame.next)
+      if (!result_of(src[frame.next])) return src[frame.next];
+    return UOp();
+  }
+
+  /// The node on the results of its sources, or if they did not change what a rule makes of it; empty if it is final.
+  UOp step(UOp node) {
+    std::vector<UOp>& src = nested_.space->src;
+    src.clear();
+    bool same = true;
+    for (UOp s : node.src()) {
+      UOp to = result_of(s);
+      same &= to == s;
+      src.push_back(to);
+    }
+    return same ? rules_.apply(node, context_, &rule_) : node.with_src(src);
+  }
+
+  const RuleSet& rules_;
+  RewriteContext* context_;
+  Memo& done_;
+  Nested nested_;
+  int waiting_ = 0, rule_ = -1;
+};
+
+struct BriefMemo : NodeScratch<UOp> {};
 
 }  // namespace
 
-RuleSet::RuleSet(std::string_view name, std::vector<Rule> rules) : name_(name), rules_(std::move(rules)) {
+RuleSet::RuleSet(std::string_view name, std::vector<Rule> rules, Memo memo)
+    : name_(name), rules_(std::move(rules)), memo_(memo) {
   for (size_t i = 0; i < rules_.size(); ++i)
     for (int op = 0; op < kNumOps; ++op)
       if (rules_[i].root_ops().contains(static_cast<Op>(op)))
-        by_op_[static_cast<size_t>(op)].push_back({static_cast<uint32_t>(i), rules_[i].needed_source_ops()});
+        by_op_[static_cast<size_t>(op)].push_back({rules_[i].filter(), static_cast<uint32_t>(i)});
 }
 
 RuleSet RuleSet::operator+(const RuleSet& more) const {
@@ -43,7 +150,7 @@ UOp RuleSet::apply(UOp node, RewriteContext* context, int* fired) const {
   OpSet source_ops;
   for (UOp s : node.src()) source_ops.insert(s.op());
   for (const Entry& e : entries) {
-    if (!source_ops.contains_all(e.needed)) continue;
+    if (!source_ops.contains_all(e.filter.needed) || !e.filter.admits(node)) continue;
     if (UOp made = rules_[e.rule].apply(node, context)) {
       if (counting) ++hits[{name_, rules_[e.rule].name()}];
       if (fired) *fired = static_cast<int>(e.rule);
@@ -54,48 +161,12 @@ UOp RuleSet::apply(UOp node, RewriteContext* context, int* fired) const {
 }
 
 UOp graph_rewrite(UOp root, const RuleSet& rules, RewriteContext* context) {
-  NodeMap<UOp> done;
-  NodeMap<uint8_t> open;   // on the stack
-  std::vector<Frame> stack;
-  std::vector<UOp> src;
-  int waiting = 0, rule = -1;
-  auto push = [&](UOp node) {
-    if (open.get(node)) endless(rules, rule, node);
-    open[node] = 1;
-    stack.push_back({node, 0, UOp()});
-  };
-  push(root);
-  while (!stack.empty()) {
-    Frame& top = stack.back();
-    UOp node = top.node;
-    UOp result;
-    if (top.waits_for) {
-      result = done.get(top.waits_for);
-      --waiting;
-    } else {
-      while (top.next < node.num_src() && done.get(node.src(top.next))) ++top.next;
-      if (top.next < node.num_src()) {
-        push(node.src(top.next));
-        continue;
-      }
-      src.clear();
-      for (UOp s : node.src()) src.push_back(done.get(s));
-      bool same = std::equal(src.begin(), src.end(), node.src().begin());
-      UOp next = same ? rules.apply(node, context, &rule) : node.with_src(src);
-      if (!next) result = node;
-      else if (UOp d = done.get(next)) result = d;
-      else {
-        if (++waiting > kMaxChain) endless(rules, rule, node);
-        stack.back().waits_for = next;
-        push(next);
-        continue;
-      }
-    }
-    done[node] = result;
-    open[node] = 0;
-    stack.pop_back();
+  if (rules.memo() != RuleSet::Memo::None && !context) {
+    KeptMemo done{root.graph().memo(static_cast<size_t>(rules.memo()))};
+    return Rewriter<KeptMemo>(rules, nullptr, done).run(root);
   }
-  return done.get(root);
+  BriefMemo done;
+  return Rewriter<BriefMemo>(rules, context, done).run(root);
 }
 
 void count_rule_hits(bool on) {

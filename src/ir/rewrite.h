@@ -13,21 +13,29 @@ namespace quern {
 /// Build once (function-local static) and share: building is slow, using is const and safe from several threads.
 class RuleSet {
  public:
-  RuleSet(std::string_view name, std::vector<Rule> rules);
+  /// Where a graph keeps the results of this set's rewrites: for sets whose rules look at nothing but the node, so that no node
+  /// is rewritten twice. At most one set may name each place; a sum of sets has none.
+  enum class Memo : int8_t { None = -1, SymbolicSimple, Symbolic, SymbolicFlat };
+
+  RuleSet(std::string_view name, std::vector<Rule> rules, Memo memo = Memo::None);
   RuleSet operator+(const RuleSet& more) const;
   const std::string& name() const { return name_; }
   const std::vector<Rule>& rules() const { return rules_; }
   /// The first replacement a rule gives for this one node, or an empty UOp; `fired` (if given) gets the rule's index.
   UOp apply(UOp node, RewriteContext* context = nullptr, int* fired = nullptr) const;
 
+  bool has_rules_for(Op op) const { return !by_op_[static_cast<size_t>(op)].empty(); }
+  Memo memo() const { return memo_; }
+
  private:
   struct Entry {
+    RootFilter filter;
     uint32_t rule;
-    OpSet needed;
   };
   std::string name_;
   std::vector<Rule> rules_;
   std::array<std::vector<Entry>, kNumOps> by_op_;
+  Memo memo_;
 };
 
 /// Rewrites `root` from the leaves up until no rule applies anywhere. Iterative: depth is limited by memory only. Each node is
