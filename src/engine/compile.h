@@ -10,4 +10,8 @@ namespace quern {
 Program compile(const Kernel& kernel, const StageHook& hook = {});
 Program compile(UOp ast, const Target& target, std::string_view opts = "heuristic", const StageHook& hook = {});
 
+/// The same without source, for kernels that a target cannot express too (images on a target without): what is decided is told all
+/// the same.
+Program compile_decisions(const Kernel& kernel);
+
 }  // namespace quern

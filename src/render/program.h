@@ -35,6 +35,9 @@ struct Program {
   std::map<int, int64_t> buffer_sizes;  ///< elements each must have, where the views it was made from are known
 };
 
+/// Everything of a program but its source and the buffers' sizes (which the AST tells).
+Program describe(std::string name, LinearProgram linear, const Target& target);
+
 /// Prints the linear program in the target's dialect and collects the rest (all but the size of the buffers, which the AST
 /// tells). This build prints C and LLVM IR; for other dialects `source` stays empty, and the interpreter runs the program.
 /// Throws InvalidKernel where the target can't express the kernel (images on a target without).

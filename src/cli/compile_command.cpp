@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/json_records.h"
+#include "engine/compile.h"
+#include "engine/records.h"
+#include "ir/text.h"
+
+namespace quern::cli {
+
+namespace {
+
+struct Options {
+  std::string file;
+  std::string target = "llvm";
+  std::string opts = "heuristic";
+  std::string emit = "source";
+};
+
+void print_stages(UOp ast, const Target& target, const std::string& opts) {
+  compile(ast, target, opts, [](std::string_view stage, UOp graph) {
+    fmt::print("== {}\n{}\n", stage, print(graph, TextStyle::Indented));
+  });
+}
+
+void run_compile(const Options& o) {
+  LoadedKernel k = load_kernel(o.file);
+  const Target& target = find_target(o.target);
+  if (o.emit == "graph") return print_stages(k.ast, target, o.opts);
+  Kernel kernel = optimize(k.ast, target, o.opts);
+  if (o.emit == "ast") {
+    fmt::print("{}\n", print(kernel.optimized_ast(), TextStyle::Indented));
+    return;
+  }
+  Program program = compile(kernel);
+  if (o.emit == "linear") {
+    fmt::print("{}", print_linear(program.linear));
+  } else if (o.emit == "json") {
+    Json j = json_of(decision_of(Kernel(k.ast, target), kernel, program), o.file, target.name);
+    j["source"] = program.source;
+    fmt::print("{}\n", j.dump(2));
+  } else {
+    if (program.source.empty())
+      throw UsageError("no source for " + target.name + ": this build prints C and LLVM IR (--emit linear shows the program)");
+    fmt::print("{}\n", program.source);
+  }
+}
+
+}  // namespace
+
+void add_compile(CLI::App& app, int&) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("compile", "Print what a kernel becomes for a target");
+  sub->add_option("FILE", o->file, "Kernel in the reference notation, .gz or not; - is standard input")->required();
+  sub->add_option("--target", o->target, "Target (quern targets lists them)")->capture_default_str();
+  sub->add_option("--opts", o->opts, "heuristic, reference, none, or a list such as \"UPCAST(0,4) LOCAL(1,8)\"")
+      ->capture_default_str();
+  sub->add_option("--emit", o->emit, "source; ast: the optimized kernel; graph: after each stage; linear: the program; json")
+      ->check(CLI::IsMember({"source", "ast", "graph", "linear", "json"}))
+      ->capture_default_str();
+  sub->callback([o] { run_compile(*o); });
+}
+
+}  // namespace quern::cli

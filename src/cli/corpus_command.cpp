@@ -1,0 +1,153 @@
+#include <unistd.h>
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/json_records.h"
+#include "engine/check.h"
+#include "engine/compile.h"
+#include "engine/corpus.h"
+#include "engine/records.h"
+#include "ir/text.h"
+#include "quern/error.h"
+
+namespace quern::cli {
+
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::vector<std::string> targets;
+  std::string opts = "heuristic";
+  std::string emit;
+  std::string device;
+  bool check = false;
+  int jobs = 1;
+  size_t limit = 0;
+  size_t sample = 0;
+  int walks = 0;
+  int walk_length = 4;
+  uint64_t seed = 1;
+  double max_ops = 2e10;
+};
+
+/// What is printed for one kernel and target.
+struct Outcome {
+  std::string line;
+  std::map<std::string, int> counts;
+};
+
+/// The decision alone where the target cannot express the kernel (images): launch dims come from the linear program all the same.
+Json decide(const CorpusItem& item, const Target& target, const Options& o) {
+  try {
+    Graph graph;
+    UOp ast = parse(graph, item.text);
+    Kernel kernel = optimize(ast, target, o.opts);
+    Program program = compile_decisions(kernel);
+    return json_of(decision_of(Kernel(ast, target), kernel, program), item.key, target.name);
+  } catch (const Error& e) {
+    return Json{{"h", item.key}, {"t", target.name}, {"err", e.what()}};
+  }
+}
+
+Outcome execute(const CorpusItem& item, Device& device, const Target& target, const Options& o) {
+  Outcome out;
+  Graph graph;
+  try {
+    UOp ast = parse(graph, item.text);
+    CheckLimits limits;
+    limits.max_ops = o.max_ops;
+    auto one = [&](const std::string& opts, uint64_t seed) {
+      CheckResult r = check_kernel(ast, device, target, opts, seed, limits);
+      static constexpr const char* kNames[] = {"match", "mismatch", "skipped", "failed"};
+      ++out.counts[kNames[static_cast<int>(r.kind)]];
+      if (r.kind == CheckResult::Kind::Skipped) ++out.counts["skipped: " + r.note];
+      if (r.kind == CheckResult::Kind::Mismatch || r.kind == CheckResult::Kind::Failed)
+        out.line += Json{{"h", item.key}, {"t", target.name}, {"opts", opts}, {"seed", seed}, {"note", r.note}}.dump() + "\n";
+    };
+    if (o.walks == 0) one(o.opts, o.seed);
+    for (int w = 0; w < o.walks; ++w)
+      one(random_walk(ast, target, o.walk_length, o.seed + static_cast<uint64_t>(w)), o.seed + static_cast<uint64_t>(w));
+  } catch (const Error& e) {
+    ++out.counts["failed"];
+    out.line += Json{{"h", item.key}, {"t", target.name}, {"note", e.what()}}.dump() + "\n";
+  }
+  return out;
+}
+
+void progress(size_t done, size_t total) {
+  if (!isatty(2)) return;
+  fmt::print(stderr, "\r{} of {}{}", done, total, done == total ? "\n" : "");
+  std::fflush(stderr);
+}
+
+void run_corpus(const Options& o, int& status) {
+  std::vector<CorpusItem> items;
+  for (const std::string& f : o.files)
+    for (CorpusItem& item : read_corpus(f)) items.push_back(std::move(item));
+  if (o.sample && o.sample < items.size()) {   // evenly spread
+    std::vector<CorpusItem> some;
+    for (size_t i = 0; i < o.sample; ++i) some.push_back(std::move(items[i * items.size() / o.sample]));
+    items = std::move(some);
+  }
+  if (o.limit && o.limit < items.size()) items.resize(o.limit);
+
+  std::shared_ptr<Device> device = o.device.empty() ? nullptr : open_device(o.device);
+  std::vector<const Target*> targets;
+  for (const std::string& t : o.targets) targets.push_back(&find_target(t));
+  if (targets.empty()) targets.push_back(device ? &device->default_target() : &find_target("llvm"));
+  for (const Target* t : targets)
+    if (device && !device->accepts(*t)) throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), t->name));
+
+  std::map<std::string, int> counts;
+  size_t total = items.size() * targets.size();
+  std::vector<Outcome> outcomes(total);
+  auto work = [&](size_t i) {
+    const CorpusItem& item = items[i / targets.size()];
+    const Target& target = *targets[i % targets.size()];
+    if (device) {
+      outcomes[i] = execute(item, *device, target, o);
+      return;
+    }
+    Json j = decide(item, target, o);
+    ++outcomes[i].counts[j.contains("err") ? "failed" : "compiled"];
+    if (o.emit == "jsonl" || j.contains("err")) outcomes[i].line = j.dump() + "\n";
+  };
+  auto done = [&](size_t i) {
+    fmt::print("{}", outcomes[i].line);
+    for (const auto& [name, n] : outcomes[i].counts) counts[name] += n;
+    outcomes[i] = {};
+    progress(i + 1, total);
+  };
+  parallel_in_order(total, o.jobs, work, done);
+  std::string summary;
+  for (const auto& [name, n] : counts) summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", n, name);
+  if (o.emit != "jsonl") fmt::print("{} kernels, {} targets: {}\n", items.size(), targets.size(), summary);
+  if (counts["mismatch"] + (device ? counts["failed"] : 0) > 0) status = 1;
+}
+
+}  // namespace
+
+void add_corpus(CLI::App& app, int& status) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("corpus", "Compile, or run and check, many kernels");
+  sub->add_option("FILE", o->files, "Kernels: JSON lines with \"h\" and \"ast\", or a kernel a line; .gz or not")->required();
+  sub->add_option("--target", o->targets, "Targets")->delimiter(',');
+  sub->add_option("--opts", o->opts, "heuristic, reference, none, or a list of opts")->capture_default_str();
+  sub->add_option("--emit", o->emit, "jsonl: an object a kernel and target")->check(CLI::IsMember({"jsonl"}));
+  CLI::Option* device = sub->add_option("--execute", o->device, "Run each kernel on this device and compare with the plain kernel");
+  sub->add_flag("--check", o->check, "Compare (always done with --execute)")->needs(device);
+  sub->add_option("--walks", o->walks, "With --execute: instead of --opts this many random walks of legal opts")->needs(device);
+  sub->add_option("--walk-length", o->walk_length, "Opts a walk")->capture_default_str();
+  sub->add_option("--seed", o->seed, "Seed of inputs and walks")->capture_default_str();
+  sub->add_option("--max-ops", o->max_ops, "With --execute: skip kernels with more operations")->capture_default_str();
+  sub->add_option("--jobs", o->jobs, "Threads")->check(CLI::PositiveNumber)->capture_default_str();
+  sub->add_option("--sample", o->sample, "Only this many kernels, evenly spread");
+  sub->add_option("--limit", o->limit, "Only the first so many");
+  sub->callback([o, &status] { run_corpus(*o, status); });
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,29 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <stdexcept>
+
+#include "ir/graph.h"
+
+namespace quern::cli {
+
+/// A wrong command line or an unreadable file: exit status 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A kernel with the graph that owns it.
+struct LoadedKernel {
+  std::unique_ptr<Graph> graph;
+  UOp ast;
+};
+/// Parses the one kernel of a file: the notation itself, or a JSON line with "ast".
+LoadedKernel load_kernel(const std::string& path);
+
+/// Calls `work` for 0..count-1 on `jobs` threads and `done` for each index in order as results come in.
+void parallel_in_order(size_t count, int jobs, const std::function<void(size_t)>& work,
+                       const std::function<void(size_t)>& done);
+
+}  // namespace quern::cli

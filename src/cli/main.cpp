@@ -1,0 +1,39 @@
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "quern/error.h"
+
+// Exit status: 0, 1 (a check failed, or an internal error), 2 (bad usage or input).
+int main(int argc, char** argv) {
+  using namespace quern;
+  CLI::App app{"Quern compiles tensor kernels for CPUs and GPUs, and runs and checks them."};
+  app.name("quern");
+  app.require_subcommand(1);
+  int status = 0;
+  cli::add_compile(app, status);
+  cli::add_run(app, status);
+  cli::add_corpus(app, status);
+  cli::add_walk(app, status);
+  cli::add_lists(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  } catch (const InternalError& e) {
+    fmt::print(stderr, "quern: {}\n", e.what());
+    return 1;
+  } catch (const CompileError& e) {
+    fmt::print(stderr, "quern: {}\n{}", e.what(), e.log());
+    return 2;
+  } catch (const ParseError& e) {
+    fmt::print(stderr, "quern: {}\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "quern: {}\n", e.what());
+    return 2;
+  }
+  return status;
+}

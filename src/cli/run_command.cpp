@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/npy.h"
+#include "engine/check.h"
+#include "engine/compile.h"
+
+namespace quern::cli {
+
+namespace {
+
+struct Options {
+  std::string file;
+  std::string device = "CPU";
+  std::string target;
+  std::string opts = "heuristic";
+  bool check = false;
+  int repeat = 1;
+  uint64_t seed = 1;
+  std::vector<std::string> inputs, outputs, vars;
+};
+
+std::pair<std::string, std::string> split_assignment(const std::string& text, const char* what) {
+  size_t at = text.find('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    throw UsageError(fmt::format("{} \"{}\" is not of the form {}", what, text, std::string_view(what) == "--var" ? "NAME=VALUE" : "N=FILE.npy"));
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+int64_t number(const std::string& text, const std::string& what) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) throw UsageError(what + ": \"" + text + "\" is not a number");
+  return value;
+}
+
+size_t position_of(const Program& program, const std::string& text, const char* what) {
+  int64_t n = number(text, what);
+  auto it = std::find(program.globals.begin(), program.globals.end(), n);
+  if (it == program.globals.end()) throw UsageError(fmt::format("{} {}: the kernel has no buffer {}", what, text, text));
+  return static_cast<size_t>(it - program.globals.begin());
+}
+
+VarValues variables(const Program& program, const Options& o) {
+  VarValues values = make_vars(program, o.seed);
+  for (const std::string& assignment : o.vars) {
+    auto [name, value] = split_assignment(assignment, "--var");
+    if (!values.contains(name)) throw UsageError("--var " + assignment + ": the kernel has no variable " + name);
+    values[name] = number(value, "--var " + name);
+  }
+  return values;
+}
+
+void load_inputs(const Program& program, const Options& o, Buffers& buffers) {
+  for (const std::string& assignment : o.inputs) {
+    auto [n, path] = split_assignment(assignment, "--in");
+    size_t at = position_of(program, n, "--in");
+    buffers[at] = read_npy(path, buffers[at]->dtype(), buffers[at]->size());
+  }
+}
+
+double best_time(Executable& exe, const std::vector<Buffer*>& pointers, const VarValues& vars, int repeat) {
+  double best = exe.run(pointers, vars);
+  for (int i = 1; i < repeat; ++i) best = std::min(best, exe.run(pointers, vars));
+  return best;
+}
+
+void run_run(const Options& o, int& status) {
+  LoadedKernel k = load_kernel(o.file);
+  std::shared_ptr<Device> device = open_device(o.device);
+  const Target& target = o.target.empty() ? device->default_target() : find_target(o.target);
+  if (!device->accepts(target)) throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), target.name));
+  Program program = compile(k.ast, target, o.opts);
+  std::unique_ptr<Executable> exe = device->compile(program);
+  VarValues vars = variables(program, o);
+  Buffers buffers = make_inputs(k.ast, program, o.seed);
+  load_inputs(program, o, buffers);
+  std::vector<Buffer*> pointers;
+  for (auto& b : buffers) pointers.push_back(b.get());
+  double seconds = best_time(*exe, pointers, vars, o.repeat);
+  fmt::print("{} on {} ({}): {:.1f} us\n", program.name, device->name(), target.name, seconds * 1e6);
+  for (const std::string& assignment : o.outputs) {
+    auto [n, path] = split_assignment(assignment, "--out");
+    write_npy(path, *buffers[position_of(program, n, "--out")]);
+  }
+  if (o.check) {
+    CheckResult result = check_kernel(k.ast, *device, target, o.opts, o.seed);
+    switch (result.kind) {
+      case CheckResult::Kind::Match:
+        fmt::print("check: agrees with the plain kernel ({}), worst {:.3f} of the tolerance\n",
+                   result.interpreted ? "interpreted" : "compiled", result.worst);
+        return;
+      case CheckResult::Kind::Skipped: fmt::print("check: skipped, {}\n", result.note); return;
+      default: fmt::print("check: {}\n", result.note); status = 1;
+    }
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& status) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("run", "Run a kernel on a device");
+  sub->add_option("FILE", o->file, "Kernel in the reference notation, .gz or not; - is standard input")->required();
+  sub->add_option("--device", o->device, "Device (quern devices lists them)")->capture_default_str();
+  sub->add_option("--target", o->target, "Target to compile for, if not the device's own (INTERP runs any)");
+  sub->add_option("--opts", o->opts, "heuristic, reference, none, or a list of opts")->capture_default_str();
+  sub->add_flag("--check", o->check, "Compare every output with the plain kernel's, on random inputs");
+  sub->add_option("--repeat", o->repeat, "Run this often and tell the best time")->check(CLI::PositiveNumber)->capture_default_str();
+  sub->add_option("--seed", o->seed, "Seed of inputs and variables that are not given")->capture_default_str();
+  sub->add_option("--in", o->inputs, "N=FILE.npy: contents of buffer N");
+  sub->add_option("--out", o->outputs, "N=FILE.npy: write buffer N there (0 is the first output)");
+  sub->add_option("--var", o->vars, "NAME=VALUE: value of a variable");
+  sub->callback([o, &status] { run_run(*o, status); });
+}
+
+}  // namespace quern::cli

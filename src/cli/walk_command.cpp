@@ -1,0 +1,100 @@
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/json_records.h"
+#include "engine/compile.h"
+#include "engine/corpus.h"
+#include "engine/records.h"
+#include "ir/text.h"
+#include "quern/error.h"
+
+namespace quern::cli {
+
+namespace {
+
+struct Options {
+  std::vector<std::string> kernels;
+  std::string target;
+  std::string walks;
+  int jobs = 1;
+};
+
+Json state(const Kernel& kernel) {
+  return {{"shape", shape_texts(kernel).empty() ? Json::array() : json_of_sizes(shape_texts(kernel))},
+          {"colors", Json(color_texts(kernel))}};
+}
+
+/// A walk recomputed from the actions it picked.
+Json replay(const Json& walk, const std::string& text, const Target& target) {
+  Json out;
+  try {
+    Graph graph;
+    Kernel kernel = optimize(parse(graph, text), target, "required");
+    out["steps"] = Json::array();
+    for (const Json& step : walk.at("steps")) {
+      Json s;
+      s["ok"] = legal_actions(kernel);
+      s["pick"] = step.at("pick");
+      kernel.apply(search_actions().at(step.at("pick").get<size_t>() - 1));
+      s["opt"] = Json::array({json_of(kernel.applied_opts().back())});
+      s.update(state(kernel));
+      out["steps"].push_back(std::move(s));
+    }
+    out["opts"] = json_of(kernel.applied_opts());
+    out["final_ok"] = legal_actions(kernel);
+    Program program = compile_decisions(kernel);
+    out["name"] = program.name;
+    out["gs"] = json_of_sizes(launch_texts(program.global_size));
+    out["ls"] = json_of_sizes(launch_texts(program.local_size));
+    out["nu"] = program.linear.uops.size();
+  } catch (const std::exception& e) {
+    out["err"] = e.what();
+  }
+  out["h"] = walk.at("h");
+  out["t"] = target.name;
+  return out;
+}
+
+void run_walk(const Options& o) {
+  std::unordered_map<std::string, std::string> texts;
+  for (const std::string& f : o.kernels)
+    for (CorpusItem& item : read_corpus(f)) texts.emplace(std::move(item.key), std::move(item.text));
+  const Target& target = find_target(o.target);
+  std::vector<Json> walks;
+  std::string file = read_file(o.walks);
+  size_t number = 0;
+  for (size_t at = 0; at < file.size();) {
+    size_t end = std::min(file.find('\n', at), file.size());
+    ++number;
+    try {
+      if (end > at) walks.push_back(Json::parse(file.substr(at, end - at)));
+      if (end > at && !texts.contains(walks.back().at("h").get<std::string>()))
+        throw UsageError(fmt::format("{}:{}: no kernel {} in the files given", o.walks, number, walks.back()["h"].dump()));
+    } catch (const nlohmann::json::exception& e) {
+      throw UsageError(fmt::format("{}:{}: not a walk: {}", o.walks, number, e.what()));
+    }
+    at = end + 1;
+  }
+  std::vector<std::string> lines(walks.size());
+  parallel_in_order(
+      walks.size(), o.jobs,
+      [&](size_t i) { lines[i] = replay(walks[i], texts.at(walks[i].at("h").get<std::string>()), target).dump(); },
+      [&](size_t i) { fmt::print("{}\n", lines[i]); });
+}
+
+}  // namespace
+
+void add_walk(CLI::App& app, int&) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("walk", "Replay walks of opts and print what was legal at each step");
+  sub->add_option("--kernels", o->kernels, "Files with the kernels (JSON lines with \"h\" and \"ast\")")->required();
+  sub->add_option("--target", o->target, "Target")->required();
+  sub->add_option("WALKS", o->walks, "Walks: JSON lines with \"h\" and \"steps\", each step with its \"pick\"")->required();
+  sub->add_option("--jobs", o->jobs, "Threads")->check(CLI::PositiveNumber)->capture_default_str();
+  sub->callback([o] { run_walk(*o); });
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,59 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "runtime/device.h"
+
+namespace quern {
+
+using Buffers = std::vector<std::unique_ptr<Buffer>>;
+
+/// Buffers for a program (in order of Program::globals), the inputs filled by a seed with values that mean something for the
+/// kernel: ints that gather stay inside what they index, floats are small multiples of 1/8 (so that most sums are exact in any
+/// order), positive where a logarithm, a root or a quotient is taken; random bits for ciphers.
+Buffers make_inputs(UOp ast, const Program& program, uint64_t seed);
+/// Values of variables between their bounds, by a seed.
+VarValues make_vars(const Program& program, uint64_t seed);
+
+/// How far two runs of a kernel may differ, from its dtypes and the length of its reductions.
+struct Tolerance {
+  double relative = 0;       ///< of the larger value
+  double of_scale = 0;       ///< of the largest value of the output
+  double int_fraction = 0;   ///< share of int outputs that may differ, where they are made from rounded floats
+};
+Tolerance tolerance_of(UOp ast);
+
+struct Difference {
+  bool equal = true;
+  std::string text;   ///< where and by how much, if not equal
+  double worst = 0;   ///< largest difference over the allowed one
+};
+/// NaN equals NaN.
+Difference compare_outputs(const Program& program, const Buffers& want, const Buffers& got, const Tolerance& tolerance);
+
+struct CheckLimits {
+  int64_t max_bytes = int64_t{2} << 30;            ///< of all buffers of one run
+  double max_ops = 2e10;                           ///< more than that is skipped
+  double max_interpreted_ops = 2e5;                ///< the plain kernel is interpreted up to here, else compiled too
+  double max_device_interpreted_ops = 2e7;         ///< when the device itself is the interpreter
+};
+
+struct CheckResult {
+  enum class Kind { Match, Mismatch, Skipped, Failed } kind = Kind::Match;
+  std::string note;          ///< the difference, why it was skipped, or the error
+  double worst = 0;
+  double seconds = 0;        ///< of the optimized program's run
+  bool interpreted = false;  ///< the plain kernel ran in the interpreter
+};
+
+/// Runs `ast` plain (no opts) and with `opts` for `target` on `device` with the same random inputs and compares every output.
+CheckResult check_kernel(UOp ast, Device& device, const Target& target, std::string_view opts, uint64_t seed,
+                         const CheckLimits& limits = {});
+/// `length` random legal opts, by a seed: "UPCAST(0,4) LOCAL(0,8)".
+std::string random_walk(UOp ast, const Target& target, int length, uint64_t seed);
+
+}  // namespace quern

@@ -1,0 +1,71 @@
+#include "engine/compile.h"
+
+#include <algorithm>
+
+#include "shape/shapetracker.h"
+
+namespace quern {
+
+namespace {
+
+struct Access {
+  Op op;
+  int64_t number;
+  DType type;
+  int64_t elements;
+};
+
+/// Every access of a global buffer in the AST, in order of a walk from the leaves.
+std::vector<Access> accesses(UOp ast) {
+  std::vector<Access> all;
+  for (UOp u : toposort(ast)) {
+    if (!u.is({Op::Load, Op::Store}) || !u.src(0).is(Op::DefineGlobal)) continue;
+    const ShapeTracker& st = *std::get<const ShapeTracker*>(u.src(1).arg());
+    all.push_back({u.op(), std::get<int64_t>(u.src(0).arg()), u.src(0).dtype(), real_size(ast.graph(), st)});
+  }
+  return all;
+}
+
+/// Bytes of the buffers: per direction and buffer the largest access.
+int64_t buffer_bytes(const std::vector<Access>& all) {
+  std::map<std::pair<Op, int64_t>, int64_t> largest;
+  for (const Access& a : all) {
+    int64_t& bytes = largest[{a.op, a.number}];
+    bytes = std::max(bytes, a.elements * a.type.itemsize());
+  }
+  int64_t sum = 0;
+  for (const auto& [key, bytes] : largest) sum += bytes;
+  return sum;
+}
+
+void add_buffers(Program& program, UOp ast) {
+  std::vector<Access> all = accesses(ast);
+  program.estimates.buffer_bytes = buffer_bytes(all);
+  for (const Access& a : all) {
+    int number = static_cast<int>(a.number);
+    int64_t& size = program.buffer_sizes[number];
+    size = a.type.is_image() ? int64_t{a.type.image_height} * a.type.image_width * 4 : std::max(size, a.elements);
+    program.buffer_types[number] = a.type;
+  }
+}
+
+}  // namespace
+
+Program compile(const Kernel& kernel, const StageHook& hook) {
+  LinearProgram linear = lower(kernel.optimized_ast(), kernel.target(), hook);
+  Program program = render(kernel.name(), std::move(linear), kernel.target());
+  add_buffers(program, kernel.ast());
+  return program;
+}
+
+Program compile_decisions(const Kernel& kernel) {
+  Program program = describe(kernel.name(), lower(kernel.optimized_ast(), kernel.target()), kernel.target());
+  add_buffers(program, kernel.ast());
+  return program;
+}
+
+Program compile(UOp ast, const Target& target, std::string_view opts, const StageHook& hook) {
+  return compile(optimize(ast, target, opts), hook);
+}
+
+}  // namespace quern

@@ -1,0 +1,92 @@
+#include "engine/records.h"
+
+#include <fmt/format.h>
+
+#include "ir/print_payload.h"
+#include "ir/text.h"
+#include "symbolic/simplify.h"
+
+namespace quern {
+
+namespace {
+
+std::string infix(const SInt& s) { return s.is_int() ? std::to_string(s.value()) : print_infix(simplify(s.expr())); }
+
+/// A size as the reference prints its node: sizes are plain ints there.
+std::string reference_node_text(UOp size) {
+  constexpr std::string_view kIndex = "dtypes.index", kInt = "dtypes.int";
+  std::string text = print(size, TextStyle::Indented);
+  for (size_t at = text.find(kIndex); at != std::string::npos; at = text.find(kIndex, at)) text.replace(at, kIndex.size(), kInt);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> shape_texts(const Kernel& kernel) {
+  std::vector<std::string> texts;
+  for (const SInt& s : kernel.full_shape()) texts.push_back(infix(s));
+  return texts;
+}
+
+std::vector<std::string> color_texts(const Kernel& kernel) {
+  bool no_locals = false;
+  for (const Opt& o : kernel.applied_opts()) no_locals |= o.op == OptOp::NOLOCALS;
+  std::vector<std::string> texts;
+  for (const Axis& a : kernel.axes()) texts.emplace_back(color_of(a.kind, no_locals));
+  return texts;
+}
+
+std::vector<std::string> base_texts(const Kernel& kernel) {
+  std::vector<std::string> texts;
+  for (const SInt& s : kernel.full_shape())
+    texts.push_back(s.is_int() ? std::to_string(s.value()) : reference_node_text(s.expr()));
+  return texts;
+}
+
+std::vector<std::string> launch_texts(const std::optional<std::array<SInt, 3>>& dims) {
+  std::vector<std::string> texts;
+  if (dims)
+    for (const SInt& s : *dims) texts.push_back(infix(s));
+  return texts;
+}
+
+Decision decision_of(const Kernel& fresh, const Kernel& optimized, const Program& program) {
+  Decision d;
+  d.base = base_texts(fresh);
+  d.opts = optimized.applied_opts();
+  d.shape = shape_texts(optimized);
+  d.colors = color_texts(optimized);
+  if (const TensorCore* tc = optimized.tensor_core()) d.tensor_core = tc->name();
+  d.name = program.name;
+  d.global_size = launch_texts(program.global_size);
+  d.local_size = launch_texts(program.local_size);
+  d.ops = infix(program.estimates.ops);
+  d.load_store_bytes = infix(program.estimates.load_store_bytes);
+  d.buffer_bytes = infix(program.estimates.buffer_bytes);
+  d.num_uops = program.linear.uops.size();
+  return d;
+}
+
+std::string print_linear(const LinearProgram& program) {
+  NodeMap<size_t> number;
+  std::string text;
+  int depth = 0;
+  for (size_t i = 0; i < program.uops.size(); ++i) {
+    UOp u = program.uops[i];
+    number[u] = i + 1;
+    if (u.is({Op::Endrange, Op::Endif})) --depth;
+    std::string sources;
+    for (UOp s : u.src()) {
+      if (!sources.empty()) sources += ", ";
+      sources += number.get(s) ? std::to_string(number.get(s) - 1) : "--";
+    }
+    Writer payload{TextStyle::Flat};
+    print_payload(payload, u);
+    text += fmt::format("{:4} {:{}}{:<14} {:<24} [{}] {}\n", i, "", 2 * depth, to_string(u.op()), to_string(u.dtype()), sources,
+                        payload.text);
+    if (u.is({Op::Range, Op::If})) ++depth;
+  }
+  return text;
+}
+
+}  // namespace quern
