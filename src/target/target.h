@@ -24,6 +24,7 @@ struct TensorCore {
   struct Swizzle {
     Pattern warp;
     Pattern expanded;
+    bool operator==(const Swizzle&) const = default;
   };
   std::optional<Swizzle> swizzle_a, swizzle_b;
   std::vector<int32_t> expanded_shape;
