@@ -65,6 +65,12 @@ double sticky_double(Int128 value) {
 
 // ---- integers ----
 
+/// Keeps the low 128 bits, all that wrapping to a dtype looks at.
+Int128 low_product(Int128 a, Int128 b) {
+  __extension__ typedef unsigned __int128 Unsigned;
+  return static_cast<Int128>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b));
+}
+
 Int128 truncated_div(Int128 a, Int128 b) { return b == 0 ? 0 : a / b; }
 Int128 truncated_mod(Int128 a, Int128 b) { return b == 0 ? 0 : a % b; }
 
@@ -75,7 +81,7 @@ Int128 shifted(Op op, Scalar s, Int128 value, ConstBits distance) {
   const auto n = static_cast<int64_t>(distance.bits);
   if (n < 0 || n >= width_of(s)) return op == Op::Shr && value < 0 ? -1 : 0;
   const int by = static_cast<int>(n);
-  return op == Op::Shl ? value * (Int128{1} << by) : value >> by;
+  return op == Op::Shl ? low_product(value, Int128{1} << by) : value >> by;
 }
 
 /// Threefry-2x32 with 20 rounds: counter and key are the low and high halves of their 64 bits.
@@ -101,7 +107,7 @@ Int128 int_binary(Op op, Scalar s, Int128 a, Int128 b) {
   switch (op) {
     case Op::Add: return a + b;
     case Op::Sub: return a - b;
-    case Op::Mul: return a * b;
+    case Op::Mul: return low_product(a, b);
     case Op::Idiv: return index && b != 0 ? floor_div(a, b) : truncated_div(a, b);
     case Op::Mod: return index && b != 0 ? floor_mod(a, b) : truncated_mod(a, b);
     case Op::Max: return a < b ? b : a;
@@ -123,7 +129,8 @@ ConstBits int_alu(Op op, Scalar s, std::span<const ConstBits> args) {
       return {threefry(args[0].bits, args[1].bits)};
     case Op::Cmplt: return {a < int_of_const(s, args[1])};
     case Op::Cmpne: return {a != int_of_const(s, args[1])};
-    case Op::Mulacc: return const_of_int(s, a * int_of_const(s, args[1]) + int_of_const(s, args[2]));
+    case Op::Mulacc:
+      return int_alu(Op::Add, s, std::array{const_of_int(s, low_product(a, int_of_const(s, args[1]))), args[2]});
     default: break;
   }
   if (args.size() != 2) undefined(op, s);
