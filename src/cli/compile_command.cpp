@@ -14,26 +14,27 @@ namespace {
 struct Options {
   std::string file;
   std::string target = "llvm";
-  std::string opts = "heuristic";
+  std::string opts;
   std::string emit = "source";
 };
 
-void print_stages(UOp ast, const Target& target, const std::string& opts) {
-  compile(ast, target, opts, [](std::string_view stage, UOp graph) {
+void print_stages(const Kernel& kernel) {
+  compile(kernel, [](std::string_view stage, UOp graph) {
     fmt::print("== {}\n{}\n", stage, print(graph, TextStyle::Indented));
   });
 }
 
-void run_compile(const Options& o) {
+void run_compile(const Options& o, const Context& context) {
   LoadedKernel k = load_kernel(o.file);
   const Target& target = find_target(o.target);
-  if (o.emit == "graph") return print_stages(k.ast, target, o.opts);
-  Kernel kernel = optimize(k.ast, target, o.opts);
+  Kernel kernel = optimize(k.ast, target, context.optimize_options(o.opts));
+  if (o.emit == "graph") return print_stages(kernel);
   if (o.emit == "ast") {
     fmt::print("{}\n", print(kernel.optimized_ast(), TextStyle::Indented));
     return;
   }
-  Program program = compile(kernel);
+  Program program = compile(kernel, context.stage_hook());
+  context.tell(kernel, program);
   if (o.emit == "linear") {
     fmt::print("{}", print_linear(program.linear));
   } else if (o.emit == "json") {
@@ -49,17 +50,16 @@ void run_compile(const Options& o) {
 
 }  // namespace
 
-void add_compile(CLI::App& app, int&) {
+void add_compile(CLI::App& app, Context& context) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("compile", "Print what a kernel becomes for a target");
   sub->add_option("FILE", o->file, "Kernel in the reference notation, .gz or not; - is standard input")->required();
   sub->add_option("--target", o->target, "Target (quern targets lists them)")->capture_default_str();
-  sub->add_option("--opts", o->opts, "heuristic, reference, none, or a list such as \"UPCAST(0,4) LOCAL(1,8)\"")
-      ->capture_default_str();
+  sub->add_option("--opts", o->opts, "heuristic (default), reference, none, or a list such as \"UPCAST(0,4) LOCAL(1,8)\"");
   sub->add_option("--emit", o->emit, "source; ast: the optimized kernel; graph: after each stage; linear: the program; json")
       ->check(CLI::IsMember({"source", "ast", "graph", "linear", "json"}))
       ->capture_default_str();
-  sub->callback([o] { run_compile(*o); });
+  sub->callback([o, &context] { run_compile(*o, context); });
 }
 
 }  // namespace quern::cli

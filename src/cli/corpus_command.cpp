@@ -21,7 +21,7 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::vector<std::string> targets;
-  std::string opts = "heuristic";
+  std::string opts;
   std::string emit;
   std::string device;
   bool check = false;
@@ -41,11 +41,11 @@ struct Outcome {
 };
 
 /// The decision alone where the target cannot express the kernel (images): launch dims come from the linear program all the same.
-Json decide(const CorpusItem& item, const Target& target, const Options& o) {
+Json decide(const CorpusItem& item, const Target& target, const OptimizeOptions& options) {
   try {
     Graph graph;
     UOp ast = parse(graph, item.text);
-    Kernel kernel = optimize(ast, target, o.opts);
+    Kernel kernel = optimize(ast, target, options);
     Program program = compile_decisions(kernel);
     return json_of(decision_of(Kernel(ast, target), kernel, program), item.key, target.name);
   } catch (const Error& e) {
@@ -53,7 +53,7 @@ Json decide(const CorpusItem& item, const Target& target, const Options& o) {
   }
 }
 
-Outcome execute(const CorpusItem& item, Device& device, const Target& target, const Options& o) {
+Outcome execute(const CorpusItem& item, Device& device, const Target& target, const Options& o, const Context& context) {
   Outcome out;
   Graph graph;
   try {
@@ -61,7 +61,7 @@ Outcome execute(const CorpusItem& item, Device& device, const Target& target, co
     CheckLimits limits;
     limits.max_ops = o.max_ops;
     auto one = [&](const std::string& opts, uint64_t seed) {
-      CheckResult r = check_kernel(ast, device, target, opts, seed, limits);
+      CheckResult r = check_kernel(optimize(ast, target, context.optimize_options(opts)), device, seed, limits);
       static constexpr const char* kNames[] = {"match", "mismatch", "skipped", "failed"};
       ++out.counts[kNames[static_cast<int>(r.kind)]];
       if (r.kind == CheckResult::Kind::Skipped) ++out.counts["skipped: " + r.note];
@@ -84,7 +84,7 @@ void progress(size_t done, size_t total) {
   std::fflush(stderr);
 }
 
-void run_corpus(const Options& o, int& status) {
+void run_corpus(const Options& o, Context& context) {
   std::vector<CorpusItem> items;
   for (const std::string& f : o.files)
     for (CorpusItem& item : read_corpus(f)) items.push_back(std::move(item));
@@ -109,10 +109,10 @@ void run_corpus(const Options& o, int& status) {
     const CorpusItem& item = items[i / targets.size()];
     const Target& target = *targets[i % targets.size()];
     if (device) {
-      outcomes[i] = execute(item, *device, target, o);
+      outcomes[i] = execute(item, *device, target, o, context);
       return;
     }
-    Json j = decide(item, target, o);
+    Json j = decide(item, target, context.optimize_options(o.opts));
     ++outcomes[i].counts[j.contains("err") ? "failed" : "compiled"];
     if (o.emit == "jsonl" || j.contains("err")) outcomes[i].line = j.dump() + "\n";
   };
@@ -126,17 +126,17 @@ void run_corpus(const Options& o, int& status) {
   std::string summary;
   for (const auto& [name, n] : counts) summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", n, name);
   if (o.emit != "jsonl") fmt::print("{} kernels, {} targets: {}\n", items.size(), targets.size(), summary);
-  if (counts["mismatch"] + (device ? counts["failed"] : 0) > 0) status = 1;
+  if (counts["mismatch"] + (device ? counts["failed"] : 0) > 0) context.status = 1;
 }
 
 }  // namespace
 
-void add_corpus(CLI::App& app, int& status) {
+void add_corpus(CLI::App& app, Context& context) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("corpus", "Compile, or run and check, many kernels");
   sub->add_option("FILE", o->files, "Kernels: JSON lines with \"h\" and \"ast\", or a kernel a line; .gz or not")->required();
   sub->add_option("--target", o->targets, "Targets")->delimiter(',');
-  sub->add_option("--opts", o->opts, "heuristic, reference, none, or a list of opts")->capture_default_str();
+  sub->add_option("--opts", o->opts, "heuristic (default), reference, none, or a list of opts");
   sub->add_option("--emit", o->emit, "jsonl: an object a kernel and target")->check(CLI::IsMember({"jsonl"}));
   CLI::Option* device = sub->add_option("--execute", o->device, "Run each kernel on this device and compare with the plain kernel");
   sub->add_flag("--check", o->check, "Compare (always done with --execute)")->needs(device);
@@ -147,7 +147,7 @@ void add_corpus(CLI::App& app, int& status) {
   sub->add_option("--jobs", o->jobs, "Threads")->check(CLI::PositiveNumber)->capture_default_str();
   sub->add_option("--sample", o->sample, "Only this many kernels, evenly spread");
   sub->add_option("--limit", o->limit, "Only the first so many");
-  sub->callback([o, &status] { run_corpus(*o, status); });
+  sub->callback([o, &context] { run_corpus(*o, context); });
 }
 
 }  // namespace quern::cli

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -12,13 +14,14 @@ int main(int argc, char** argv) {
   CLI::App app{"Quern compiles tensor kernels for CPUs and GPUs, and runs and checks them."};
   app.name("quern");
   app.require_subcommand(1);
-  int status = 0;
-  cli::add_compile(app, status);
-  cli::add_run(app, status);
-  cli::add_corpus(app, status);
-  cli::add_walk(app, status);
+  cli::Context context;
+  cli::add_compile(app, context);
+  cli::add_run(app, context);
+  cli::add_corpus(app, context);
+  cli::add_walk(app, context);
   cli::add_lists(app);
   try {
+    context.settings = Settings::from_environment(environ);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
@@ -35,5 +38,5 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "quern: {}\n", e.what());
     return 2;
   }
-  return status;
+  return context.status;
 }

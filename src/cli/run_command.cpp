@@ -17,7 +17,7 @@ struct Options {
   std::string file;
   std::string device = "CPU";
   std::string target;
-  std::string opts = "heuristic";
+  std::string opts;
   bool check = false;
   int repeat = 1;
   uint64_t seed = 1;
@@ -69,12 +69,14 @@ double best_time(Executable& exe, const std::vector<Buffer*>& pointers, const Va
   return best;
 }
 
-void run_run(const Options& o, int& status) {
+void run_run(const Options& o, Context& context) {
   LoadedKernel k = load_kernel(o.file);
   std::shared_ptr<Device> device = open_device(o.device);
   const Target& target = o.target.empty() ? device->default_target() : find_target(o.target);
   if (!device->accepts(target)) throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), target.name));
-  Program program = compile(k.ast, target, o.opts);
+  Kernel kernel = optimize(k.ast, target, context.optimize_options(o.opts));
+  Program program = compile(kernel, context.stage_hook());
+  context.tell(kernel, program);
   std::unique_ptr<Executable> exe = device->compile(program);
   VarValues vars = variables(program, o);
   Buffers buffers = make_inputs(k.ast, program, o.seed);
@@ -88,34 +90,34 @@ void run_run(const Options& o, int& status) {
     write_npy(path, *buffers[position_of(program, n, "--out")]);
   }
   if (o.check) {
-    CheckResult result = check_kernel(k.ast, *device, target, o.opts, o.seed);
+    CheckResult result = check_kernel(kernel, *device, o.seed);
     switch (result.kind) {
       case CheckResult::Kind::Match:
         fmt::print("check: agrees with the plain kernel ({}), worst {:.3f} of the tolerance\n",
                    result.interpreted ? "interpreted" : "compiled", result.worst);
         return;
       case CheckResult::Kind::Skipped: fmt::print("check: skipped, {}\n", result.note); return;
-      default: fmt::print("check: {}\n", result.note); status = 1;
+      default: fmt::print("check: {}\n", result.note); context.status = 1;
     }
   }
 }
 
 }  // namespace
 
-void add_run(CLI::App& app, int& status) {
+void add_run(CLI::App& app, Context& context) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("run", "Run a kernel on a device");
   sub->add_option("FILE", o->file, "Kernel in the reference notation, .gz or not; - is standard input")->required();
   sub->add_option("--device", o->device, "Device (quern devices lists them)")->capture_default_str();
   sub->add_option("--target", o->target, "Target to compile for, if not the device's own (INTERP runs any)");
-  sub->add_option("--opts", o->opts, "heuristic, reference, none, or a list of opts")->capture_default_str();
+  sub->add_option("--opts", o->opts, "heuristic (default), reference, none, or a list of opts");
   sub->add_flag("--check", o->check, "Compare every output with the plain kernel's, on random inputs");
   sub->add_option("--repeat", o->repeat, "Run this often and tell the best time")->check(CLI::PositiveNumber)->capture_default_str();
   sub->add_option("--seed", o->seed, "Seed of inputs and variables that are not given")->capture_default_str();
   sub->add_option("--in", o->inputs, "N=FILE.npy: contents of buffer N");
   sub->add_option("--out", o->outputs, "N=FILE.npy: write buffer N there (0 is the first output)");
   sub->add_option("--var", o->vars, "NAME=VALUE: value of a variable");
-  sub->callback([o, &status] { run_run(*o, status); });
+  sub->callback([o, &context] { run_run(*o, context); });
 }
 
 }  // namespace quern::cli

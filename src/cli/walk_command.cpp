@@ -32,7 +32,7 @@ Json replay(const Json& walk, const std::string& text, const Target& target) {
   Json out;
   try {
     Graph graph;
-    Kernel kernel = optimize(parse(graph, text), target, "required");
+    Kernel kernel(parse(graph, text), target);
     out["steps"] = Json::array();
     for (const Json& step : walk.at("steps")) {
       Json s;
@@ -87,7 +87,7 @@ void run_walk(const Options& o) {
 
 }  // namespace
 
-void add_walk(CLI::App& app, int&) {
+void add_walk(CLI::App& app, Context&) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("walk", "Replay walks of opts and print what was legal at each step");
   sub->add_option("--kernels", o->kernels, "Files with the kernels (JSON lines with \"h\" and \"ast\")")->required();

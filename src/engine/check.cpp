@@ -198,11 +198,11 @@ Difference compare_outputs(const Program& program, const Buffers& want, const Bu
   return result;
 }
 
-CheckResult check_kernel(UOp ast, Device& device, const Target& target, std::string_view opts, uint64_t seed,
-                         const CheckLimits& limits) {
+CheckResult check_kernel(const Kernel& kernel, Device& device, uint64_t seed, const CheckLimits& limits) {
   CheckResult result;
   try {
-    Program fast = compile(ast, target, opts);
+    UOp ast = kernel.ast();
+    Program fast = compile(kernel);
     double ops = estimated_ops(fast);
     if (total_bytes(fast) > limits.max_bytes) return {CheckResult::Kind::Skipped, "needs too much memory"};
     bool interpreter = device.name() == "INTERP";
@@ -211,7 +211,7 @@ CheckResult check_kernel(UOp ast, Device& device, const Target& target, std::str
     result.interpreted = interpreter || ops <= limits.max_interpreted_ops;
     std::shared_ptr<Device> oracle = result.interpreted && !interpreter ? open_device("INTERP") : nullptr;
     Device& plain_device = oracle ? *oracle : device;
-    Program plain = compile(ast, target, "none");
+    Program plain = compile(ast, kernel.target(), "none");
     Buffers inputs = make_inputs(ast, fast, seed);
     VarValues vars = make_vars(fast, seed);
     Buffers want = copy_of(inputs);

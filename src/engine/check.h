@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "optimize/kernel.h"
 #include "runtime/device.h"
 
 namespace quern {
@@ -50,9 +51,9 @@ struct CheckResult {
   bool interpreted = false;  ///< the plain kernel ran in the interpreter
 };
 
-/// Runs `ast` plain (no opts) and with `opts` for `target` on `device` with the same random inputs and compares every output.
-CheckResult check_kernel(UOp ast, Device& device, const Target& target, std::string_view opts, uint64_t seed,
-                         const CheckLimits& limits = {});
+/// Runs the kernel as it is and plain (no opts) on `device` with the same random inputs and compares every output. Small plain
+/// kernels run in the interpreter.
+CheckResult check_kernel(const Kernel& kernel, Device& device, uint64_t seed, const CheckLimits& limits = {});
 /// `length` random legal opts, by a seed: "UPCAST(0,4) LOCAL(0,8)".
 std::string random_walk(UOp ast, const Target& target, int length, uint64_t seed);
 

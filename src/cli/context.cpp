@@ -1,0 +1,46 @@
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "ir/text.h"
+
+namespace quern::cli {
+
+namespace {
+
+bool names(std::string_view list, std::string_view stage) {
+  while (!list.empty()) {
+    size_t end = list.find(',');
+    if (list.substr(0, end) == stage || list.substr(0, end) == "all") return true;
+    if (end == std::string_view::npos) break;
+    list.remove_prefix(end + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+OptimizeOptions Context::optimize_options(const std::string& opts) const {
+  return {.opts = opts.empty() ? default_opts() : opts,
+          .tensor_cores = static_cast<TensorCoreUse>(settings.number("TC")),
+          .tc_opt = static_cast<int>(settings.number("TC_OPT"))};
+}
+
+StageHook Context::stage_hook() const {
+  std::string stages = settings.text("QUERN_DUMP");
+  if (stages.empty()) return {};
+  return [stages](std::string_view stage, UOp graph) {
+    if (names(stages, stage)) fmt::print(stderr, "== {}\n{}\n", stage, print(graph, TextStyle::Indented));
+  };
+}
+
+void Context::tell(const Kernel& kernel, const Program& program) const {
+  int64_t level = settings.number("DEBUG");
+  if (level < 1) return;
+  fmt::print(stderr, "{}  [{}]  {}\n", program.name, kernel.shape_text(isatty(2) != 0),
+             kernel.applied_opts().empty() ? "no opts" : to_string(kernel.applied_opts()));
+  if (level >= 2) fmt::print(stderr, "{}\n", program.source);
+}
+
+}  // namespace quern::cli
