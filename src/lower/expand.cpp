@@ -1,0 +1,21 @@
+// Unrolled and upcast axes become code: simplify the indexed graph while it is small, build every lane, and simplify again what
+// the lanes' constants allow.
+#include "lower/cleanup.h"
+#include "lower/fold_loops.h"
+#include "lower/lanes.h"
+#include "lower/loops.h"
+#include "lower/lower.h"
+#include "symbolic/simplify.h"
+
+namespace quern {
+
+UOp expand_graph(UOp indexed, const Target&) {
+  static const RuleSet lane_rules = symbolic_flat() + loop_folding_rules() + cleanup_rules();
+  static const RuleSet small_rules = lane_rules + gate_simplification_rules();
+  UOp simple = graph_rewrite(indexed, small_rules);
+  UOp lanes = build_lanes(simple);
+  if (lanes != simple) lanes = graph_rewrite(lanes, lane_rules);
+  return separate_loops(lanes);
+}
+
+}  // namespace quern

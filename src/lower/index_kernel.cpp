@@ -1,0 +1,196 @@
+// Views become index arithmetic: every axis of the kernel gets an index (a launch index, a loop or an unrolled axis), every
+// LOAD and STORE an INDEX with the condition under which it happens, every REDUCE_AXIS an accumulator.
+#include <algorithm>
+#include <limits>
+
+#include "lower/launch_dims.h"
+#include "lower/loops.h"
+#include "lower/lower.h"
+#include "quern/error.h"
+#include "shape/shapetracker.h"
+#include "shape/sint.h"
+
+namespace quern {
+
+namespace {
+
+constexpr int kSecondStageAxes = 1000;   ///< numbers of the loops over what a group stored
+
+const ShapeTracker& tracker_of(UOp view) { return *std::get<const ShapeTracker*>(view.arg()); }
+bool is_local_buffer(UOp u) { return u.is(Op::DefineLocal); }
+bool is_viewed(UOp u) { return u.is({Op::Load, Op::Store, Op::Preload}) && u.num_src() > 1 && u.src(1).is(Op::View); }
+
+bool is_true(UOp condition) { return condition.is_const_int(1); }
+UOp both(UOp a, UOp b) { return is_true(a) ? b : a & b; }
+
+/// The shape of the whole kernel: of each axis the size that is not 1 in the views where it has one.
+Shape full_shape(std::span<const UOp> nodes) {
+  Shape full;
+  for (UOp u : nodes) {
+    if (!u.is(Op::View)) continue;
+    const Shape& shape = tracker_of(u).shape();
+    if (full.empty()) full.assign(shape.size(), SInt(1));
+    if (shape.size() != full.size())
+      throw InternalError("a view of " + std::to_string(shape.size()) + " axes in a kernel of " + std::to_string(full.size()));
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (full[i] == 1) full[i] = shape[i];
+  }
+  return full;
+}
+
+UOp identity_element(Graph& graph, Op op, DType dtype) {
+  switch (op) {
+    case Op::Add: return graph.constant(dtype, 0);
+    case Op::Mul: return graph.constant(dtype, 1);
+    case Op::Max:
+      if (dtype.is_float()) return graph.const_float(dtype, -std::numeric_limits<double>::infinity());
+      return graph.const_int(dtype, min_value(dtype.scalar));
+    default: throw InternalError("a reduce by " + std::string(to_string(op)));
+  }
+}
+
+class Indexer {
+ public:
+  Indexer(UOp ast, const Target& target) : graph_(ast.graph()), ast_(ast), nodes_(toposort(ast)) { make_indices(target); }
+
+  UOp run() {
+    for (UOp u : nodes_) {
+      if (u.is(Op::View)) continue;
+      done_[u] = lowered(u);
+    }
+    return done_.get(ast_);
+  }
+
+ private:
+  UOp lowered(UOp u) {
+    if (u.is(Op::ReduceAxis)) return lower_reduce(u);
+    if (u.is(Op::Valid)) return index_tracker(graph_, tracker_of(u.src(0)), idxs_).valid;
+    if (is_viewed(u)) return u.is(Op::Store) ? lower_store(u) : lower_load(u);
+    src_.clear();
+    for (UOp s : u.src()) src_.push_back(done_.get(s));
+    return graph_.node(u.op(), u.dtype(), src_, u.is(Op::Sink) ? Arg{} : u.arg());
+  }
+
+  void make_indices(const Target& target);
+  UOp lower_reduce(UOp reduce);
+  UOp lower_load(UOp load);
+  UOp lower_store(UOp store);
+  UOp index(UOp buffer, const Indexed& at) const;
+
+  Graph& graph_;
+  UOp ast_;
+  std::vector<UOp> nodes_;
+  std::vector<UOp> idxs_;    ///< an index for each axis
+  std::vector<UOp> ridxs_;   ///< the same, but the loops of the second stage for group-reduce axes
+  NodeMap<UOp> done_;
+  std::vector<UOp> src_;
+  int accumulators_ = 0;
+};
+
+void Indexer::make_indices(const Target& target) {
+  KernelInfo info;
+  if (auto* given = std::get_if<KernelInfo>(&ast_.arg())) info = *given;
+  Shape full = full_shape(nodes_);
+  size_t first_upcast = full.size() - static_cast<size_t>(info.upcasted);
+  size_t first_reduce = first_upcast;
+  std::vector<const ShapeTracker*> local_loads;
+  for (UOp u : nodes_) {
+    if (u.is(Op::ReduceAxis))
+      for (int32_t axis : std::get<const ReduceArg*>(u.arg())->axes) first_reduce = std::min(first_reduce, static_cast<size_t>(axis));
+    if (u.is(Op::Load) && is_local_buffer(u.src(0)) && is_viewed(u)) local_loads.push_back(&tracker_of(u.src(1)));
+  }
+  const Shape& output = tracker_of(ast_.src(0).src(1)).shape();
+  size_t grouped_end = first_reduce;
+  for (size_t i = first_reduce; i < first_upcast; ++i)
+    grouped_end += std::any_of(local_loads.begin(), local_loads.end(), [&](const ShapeTracker* st) { return st->shape()[i] != output[i]; });
+
+  std::span<const SInt> sizes(full);
+  size_t globals = first_reduce - static_cast<size_t>(info.local_dims);
+  if (!target.has_local) {
+    for (size_t i = 0; i < first_reduce; ++i) idxs_.push_back(graph_.range(0, full[i], static_cast<int>(i)));
+  } else if (info.dont_use_locals) {
+    idxs_ = launch_indices(graph_, "idx", sizes.first(globals), target.global_max, true);
+  } else {
+    idxs_ = launch_indices(graph_, "gidx", sizes.first(globals), target.global_max, true);
+    auto locals = launch_indices(graph_, "lidx", sizes.subspan(globals, grouped_end - globals), target.local_max, false);
+    idxs_.insert(idxs_.end(), locals.begin(), locals.end());
+  }
+  for (size_t i = idxs_.size(); i < first_upcast; ++i) idxs_.push_back(graph_.range(0, full[i], static_cast<int>(i), true));
+  for (size_t i = first_upcast; i < full.size(); ++i) {
+    if (!full[i].is_int()) throw InternalError("an upcast axis of symbolic size");
+    int64_t size = full[i].value();
+    ConstVector steps(static_cast<size_t>(size));
+    for (size_t k = 0; k < steps.size(); ++k) steps[k].bits = k;
+    UOp lanes = graph_.const_vector(DType(Scalar::Index, static_cast<uint16_t>(size)), std::move(steps));
+    Axes axes{{static_cast<int32_t>(i), static_cast<int32_t>(size)}};
+    idxs_.push_back(graph_.node(Op::Expand, Scalar::Index, {lanes}, graph_.intern(std::move(axes))));
+  }
+  ridxs_ = idxs_;
+  for (size_t i = first_reduce; i < grouped_end; ++i)
+    ridxs_[i] = graph_.range(0, full[i], kSecondStageAxes + static_cast<int>(i), true);
+}
+
+UOp Indexer::lower_reduce(UOp reduce) {
+  const ReduceArg& arg = *std::get<const ReduceArg*>(reduce.arg());
+  UOp value = done_.get(reduce.src(0));
+  std::vector<UOp> ranges;
+  Axes unrolled;
+  for (int32_t axis : arg.axes) {
+    UOp idx = ridxs_[static_cast<size_t>(axis)];
+    if (idx.is(Op::Range)) {
+      ranges.push_back(idx);
+    } else if (idx.is(Op::Expand)) {
+      const Axes& axes = *std::get<const Axes*>(idx.arg());
+      unrolled.insert(unrolled.end(), axes.begin(), axes.end());
+    } else {
+      throw InternalError("axis " + std::to_string(axis) + " is reduced, but neither a loop nor unrolled");
+    }
+  }
+  if (!unrolled.empty()) {
+    int lanes = 1;
+    for (AxisSize a : unrolled) lanes *= a.size;
+    UOp all = graph_.node(Op::Contract, reduce.dtype().vec(lanes), {value}, graph_.intern(std::move(unrolled)));
+    value = lanes == 1 ? all : all.gep(0);
+    for (int i = 1; i < lanes; ++i) value = value.alu(arg.op, all.gep(i));
+  }
+  if (ranges.empty()) return value;
+  src_.assign({identity_element(graph_, arg.op, reduce.dtype())});
+  src_.insert(src_.end(), ranges.begin(), ranges.end());
+  UOp acc = graph_.node(Op::DefineAcc, reduce.dtype(), src_, graph_.intern(Lanes{accumulators_++}));
+  return graph_.node(Op::Assign, reduce.dtype(), {acc, acc.alu(arg.op, value)});
+}
+
+UOp Indexer::index(UOp buffer, const Indexed& at) const {
+  if (is_true(at.valid)) return graph_.node(Op::Index, buffer.dtype(), {buffer, at.index});
+  return graph_.node(Op::Index, buffer.dtype(), {buffer, at.index, at.valid});
+}
+
+UOp Indexer::lower_load(UOp load) {
+  UOp buffer = load.src(0);
+  bool local = is_local_buffer(buffer);
+  UOp address = index(buffer, index_tracker(graph_, tracker_of(load.src(1)), local ? ridxs_ : idxs_));
+  if (!local || load.num_src() < 3) return graph_.node(Op::Load, load.dtype(), {address});
+  UOp barrier = graph_.node(Op::Barrier, Scalar::Void, {done_.get(load.src(2))});
+  return graph_.node(Op::Load, load.dtype(), {address, barrier});
+}
+
+UOp Indexer::lower_store(UOp store) {
+  UOp buffer = store.src(0), value = store.src(2);
+  Indexed at = index_tracker(graph_, tracker_of(store.src(1)), idxs_);
+  // The threads of a group all store what they reduced; what is made of all that, only the first of them stores.
+  bool is_second_stage = value.is(Op::ReduceAxis) && value.src(0).is(Op::Load) && is_local_buffer(value.src(0).src(0));
+  if (!is_local_buffer(buffer) || is_second_stage)
+    for (size_t i = 0; i < idxs_.size(); ++i)
+      if (idxs_[i] != ridxs_[i]) at.valid = both(at.valid, idxs_[i].lt(graph_.const_index(1)));
+  return graph_.node(Op::Store, Scalar::Void, {index(buffer, at), done_.get(value)});
+}
+
+}  // namespace
+
+UOp index_kernel(UOp optimized_ast, const Target& target) {
+  if (!optimized_ast.is(Op::Sink) || optimized_ast.num_src() == 0 || !is_viewed(optimized_ast.src(0)))
+    throw InternalError("indexing takes a SINK of STOREs over VIEWs");
+  return separate_loops(Indexer(optimized_ast, target).run());
+}
+
+}  // namespace quern
