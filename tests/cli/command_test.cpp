@@ -1,0 +1,144 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+struct Result {
+  int status;
+  std::string out;   // stdout and stderr
+};
+
+Result quern(const std::string& arguments, const std::string& before = "") {
+  std::string command = before + " " QUERN_COMMAND " " + arguments + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  Result r{-1, {}};
+  std::array<char, 4096> piece{};
+  while (size_t n = fread(piece.data(), 1, piece.size(), pipe)) r.out.append(piece.data(), n);
+  int code = pclose(pipe);
+  r.status = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
+  return r;
+}
+
+std::string kernel(const std::string& name) { return QUERN_SOURCE_DIR "/examples/kernels/" + name + ".kernel"; }
+
+class Scratch : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder = fs::temp_directory_path() / ("quern_test_" + std::to_string(::getpid()));
+    fs::create_directories(folder);
+  }
+  void TearDown() override { fs::remove_all(folder); }
+  std::string file(const std::string& name, const std::string& contents = {}) {
+    std::string path = folder / name;
+    if (!contents.empty()) std::ofstream(path, std::ios::binary) << contents;
+    return path;
+  }
+  fs::path folder;
+};
+using Command = Scratch;
+
+TEST_F(Command, without_arguments_lists_its_commands_and_exits_2) {
+  Result r = quern("");
+  EXPECT_EQ(r.status, 2);
+  for (const char* name : {"compile", "run", "corpus", "walk", "targets", "devices", "settings"})
+    EXPECT_THAT(quern("--help").out, HasSubstr(name));
+}
+
+TEST_F(Command, says_what_is_wrong_and_exits_2) {
+  struct Case {
+    std::string arguments, message;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"compile /no/such/file", "cannot open /no/such/file"},
+           {"compile " + kernel("matmul") + " --target pdp11", "pdp11"},
+           {"compile " + kernel("matmul") + " --opts 'UPCAST(0,'", "UPCAST(0,"},
+           {"compile " + kernel("matmul") + " --opts 'UPCAST(0,7)'", "UPCAST(0,7)"},
+           {"compile " + kernel("matmul") + " --emit poem", "poem"},
+           {"compile " + file("empty.kernel", "\n"), "is empty"},
+           {"compile " + file("cut.kernel", "UOp(Ops.SINK, dtypes.void, arg=None, src=("), "line 1"},
+           {"run " + kernel("matmul") + " --device ABACUS", "ABACUS"},
+           {"run " + kernel("matmul") + " --in 7=x.npy", "no buffer 7"},
+           {"run " + kernel("matmul") + " --in nonsense", "N=FILE.npy"},
+           {"run " + kernel("symbolic_sum") + " --var m=3", "no variable m"},
+           {"run " + kernel("symbolic_sum") + " --var n=1000", "1000"},
+           {"run " + kernel("matmul") + " --in 1=" + file("short.npy", "hello"), "is not a .npy file"},
+           {"corpus " + file("bad.jsonl", "{\"h\": 1}\n"), "\"ast\""},
+       }) {
+    Result r = quern(c.arguments);
+    EXPECT_EQ(r.status, 2) << c.arguments << "\n" << r.out;
+    EXPECT_THAT(r.out, HasSubstr(c.message)) << c.arguments;
+  }
+}
+
+TEST_F(Command, compiles_from_a_file_from_standard_input_and_from_gzip_alike) {
+  std::string plain = quern("compile " + kernel("matmul") + " --target clang").out;
+  EXPECT_THAT(plain, HasSubstr("void r_"));
+  EXPECT_EQ(quern("compile - --target clang < " + kernel("matmul")).out, plain);
+  std::string packed = file("matmul.gz");
+  ASSERT_EQ(std::system(("gzip -c " + kernel("matmul") + " > " + packed).c_str()), 0);
+  EXPECT_EQ(quern("compile " + packed + " --target clang").out, plain);
+}
+
+TEST_F(Command, gives_the_same_bytes_every_time) {
+  for (const char* emit : {"source", "linear", "ast", "json"}) {
+    std::string command = "compile " + kernel("convolution") + " --target clang --emit " + emit;
+    EXPECT_EQ(quern(command).out, quern(command).out);
+  }
+}
+
+TEST_F(Command, passes_npy_files_in_and_out) {
+  std::string sum = file("max.npy"), again = file("again.npy");
+  Result first = quern("run " + kernel("softmax_max") + " --out 0=" + sum + " --out 1=" + file("x.npy"));
+  ASSERT_EQ(first.status, 0) << first.out;
+  Result second = quern("run " + kernel("softmax_max") + " --seed 99 --in 1=" + file("x.npy") + " --out 0=" + again);
+  ASSERT_EQ(second.status, 0) << second.out;
+  auto bytes = [](const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(bytes(sum), bytes(again));
+  Result wrong = quern("run " + kernel("softmax_max") + " --in 1=" + sum);
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.out, HasSubstr("holds 128 elements, the kernel's buffer 128000"));
+}
+
+TEST_F(Command, checks_a_kernel_on_every_device_that_is_there) {
+  for (const char* device : {"CPU", "CLANG", "INTERP"}) {
+    Result r = quern(std::string("run ") + kernel("padded_add") + " --check --device " + device);
+    if (r.out.find("not built") != std::string::npos || r.out.find("no C compiler") != std::string::npos) continue;
+    EXPECT_EQ(r.status, 0) << r.out;
+    EXPECT_THAT(r.out, HasSubstr("agrees with the plain kernel"));
+  }
+}
+
+TEST_F(Command, emits_the_keys_of_a_decision) {
+  std::string corpus = file("one.jsonl");
+  Result flat = quern("compile " + kernel("matmul") + " --target clang --emit json");
+  ASSERT_EQ(flat.status, 0) << flat.out;
+  auto j = nlohmann::json::parse(flat.out);
+  for (const char* key : {"base", "opts", "shape", "colors", "tc", "name", "gs", "ls", "ops", "lds", "mem", "nu", "source"})
+    EXPECT_TRUE(j.contains(key)) << key;
+  EXPECT_TRUE(j["gs"].is_null());   // no threads on this target
+}
+
+TEST_F(Command, follows_settings_of_the_environment) {
+  EXPECT_THAT(quern("compile " + kernel("matmul") + " --target clang --emit json", "NOOPT=1").out, HasSubstr("\"opts\": []"));
+  EXPECT_THAT(quern("compile " + kernel("matmul") + " --target clang", "DEBUG=1").out, HasSubstr("UPCAST"));
+  Result bad = quern("compile " + kernel("matmul"), "DEBUG=loud");
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_THAT(bad.out, HasSubstr("loud"));
+}
+
+}  // namespace
