@@ -308,6 +308,10 @@ class CWriter {
       case Op::Xor: return infix(u, "^", kLoose, kPrefix, kPrefix);
       case Op::Neg: return {take(u.src(0), kPrefix), kPrefix};
       case Op::Mod: return {"0"};
+      case Op::Shl:
+      case Op::Shr: return {fmt::format("{} & ({} == 0)", take(u.src(0), kPrefix), take(u.src(1), kSum)), kLoose};
+      case Op::Mulacc:
+        return {fmt::format("({} & {}) | {}", take(u.src(0), kPrefix), take(u.src(1), kPrefix), take(u.src(2), kPrefix)), kLoose};
       default: cannot_render(u, "C");
     }
   }
@@ -332,13 +336,14 @@ class CWriter {
     if (!x.dtype().is_float()) {
       if (to == Scalar::Half) return as("half", "(float)" + take(x, kPrefix));   // exact below the largest half
       if (to == Scalar::BFloat16)
-        return {fmt::format("{}((double){})", prelude_.to_narrow(Scalar::Double, to), take(x, kPrefix))};
+        return {fmt::format("{}({})", prelude_.bfloat16_from_int(from), call_argument(x))};
       return as(c_type(to), take(x, kPrefix));
     }
     if (!u.dtype().is_float()) {
       Scalar wide = from == Scalar::Double ? Scalar::Double : Scalar::Float;
-      std::string whole = fmt::format("{}({})", prelude_.to_long(wide), in_float(x));
-      return to == Scalar::Int64 ? Expr{whole} : as(c_type(to), whole);
+      bool unsigned_long = to == Scalar::UInt64;
+      std::string whole = fmt::format("{}({})", unsigned_long ? prelude_.to_ulong(wide) : prelude_.to_long(wide), in_float(x));
+      return to == Scalar::Int64 || unsigned_long ? Expr{whole} : as(c_type(to), whole);
     }
     if (to == Scalar::Half && from != Scalar::Double) return as("half", in_float(x));
     if (to == Scalar::Half || to == Scalar::BFloat16)
@@ -350,7 +355,8 @@ class CWriter {
   Expr bitcast(UOp u) {
     Scalar from = u.src(0).dtype().scalar, to = u.dtype().scalar;
     if (from == to) return {take(u.src(0), kPrefix), kPrefix};
-    auto is_int = [](Scalar s) { return (scalar_bit(s) & kMachineInts) != 0 || s == Scalar::BFloat16; };
+    if (to == Scalar::Bool) return {take(u.src(0), kSum) + " != 0", kLoose};
+    auto is_int = [](Scalar s) { return (scalar_bit(s) & (kMachineInts | kBoolOnly)) != 0 || s == Scalar::BFloat16; };
     if (is_int(from) && is_int(to)) return {fmt::format("({}){}", prelude_.type(to), take(u.src(0), kPrefix)), kPrefix};
     return {fmt::format("{}({})", prelude_.bitcast(from, to), call_argument(u.src(0)))};
   }

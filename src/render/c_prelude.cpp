@@ -159,6 +159,13 @@ std::string CPrelude::to_long(Scalar from) {
                   fmt::format("return x >= -0x1p63{0} && x < 0x1p63{0} ? (long long)x : -9223372036854775807LL - 1;", f));
 }
 
+std::string CPrelude::to_ulong(Scalar from) {
+  std::string t(c_type(from)), signed_version = to_long(from), two63 = from == Scalar::Float ? "0x1p63f" : "0x1p63";
+  return function(fmt::format("ulong_from_{}", to_string(from)), "unsigned long long", t + " x",
+                  fmt::format("return x >= {0} ? (unsigned long long){1}(x - {0}) | 1ULL << 63 : (unsigned long long){1}(x);", two63,
+                              signed_version));
+}
+
 std::string CPrelude::bitcast(Scalar from, Scalar to) {
   return function(fmt::format("{}_bits_of_{}", to_string(to), to_string(from)), type(to), fmt::format("{} x", type(from)),
                   fmt::format("union {{ {} from; {} to; }} u = {{ x }}; return u.to;", c_memory_type(from), c_memory_type(to)));
@@ -176,6 +183,15 @@ std::string CPrelude::odd_float_from_double() {
                   "union { float value; unsigned int bits; } u = { (float)x }; "
                   "if (x != x || u.value == x || __builtin_isinf(x)) return u.value; "
                   "if (__builtin_fabs(u.value) > __builtin_fabs(x)) u.bits--; u.bits |= 1; return u.value;");
+}
+
+std::string CPrelude::bfloat16_from_int(Scalar from) {
+  std::string narrow = to_narrow(Scalar::Double, Scalar::BFloat16);
+  if (bytes_of(from) < 8) return narrow;
+  // Past 2^53 the low bits only matter as a whole: is there anything below.
+  return function(fmt::format("bfloat16_from_{}", to_string(from)), "bfloat16", fmt::format("{} x", c_type(from)),
+                  fmt::format("double d = (double)x; if (d >= 0x1p53 || d <= -0x1p53) d = (double)((x | ((x & 2047) != 0) * 2048) & ~2047LL); "
+                              "return {}(d);", narrow));
 }
 
 std::string CPrelude::to_narrow(Scalar from, Scalar to) {

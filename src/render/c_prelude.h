@@ -27,8 +27,10 @@ class CPrelude {
   std::string shift(Op op, Scalar s);      ///< SHL, SHR
   std::string maximum(Scalar s);
   std::string to_long(Scalar from);        ///< float or double to the truncated 64-bit value
+  std::string to_ulong(Scalar from);       ///< the same, but unsigned from 2^63 up
   std::string bitcast(Scalar from, Scalar to);
   std::string to_narrow(Scalar from, Scalar to);   ///< float or double to half or bfloat16
+  std::string bfloat16_from_int(Scalar from);
   std::string float_from_bfloat16();
   std::string wmma(const WmmaArg& arg, const DType& a, const DType& b, const DType& c);
 

@@ -1,0 +1,334 @@
+#include <algorithm>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "quern/error.h"
+#include "render/facts.h"
+#include "render/llvm_ops.h"
+
+namespace quern {
+
+namespace {
+
+/// Writes a linear program as one function in SSA form. Accumulators and loop counters are phis; a loop tests at its end, and
+/// before it where it may not run at all.
+class LlvmWriter {
+ public:
+  explicit LlvmWriter(const LinearProgram& linear) : linear_(linear), values_(linear.uops.size() + 1) {
+    for (size_t i = linear.uops.size(); i-- > 0;) place_[linear.uops[i]] = static_cast<uint32_t>(i + 1);
+  }
+
+  std::string write(const std::string& name) {
+    zero_ = "@" + name + ".zero";
+    survey();
+    std::string arguments = name_arguments();
+    for (UOp u : linear_.uops) write(u);
+    finish_chunk();
+    if (!open_.empty()) throw InternalError("a loop or branch is never closed");
+    std::string text = fmt::format("define void @{}({}) #0 {{\nentry:\n{}", name, arguments, locals_);
+    for (const std::string& chunk : chunks_) text += chunk;
+    text += "  ret void\n}\n" + ops_.declarations();
+    if (zero_bytes_ != 0)
+      text = fmt::format("{} = private unnamed_addr constant [{} x i8] zeroinitializer, align 64\n", zero_, zero_bytes_) + text;
+    return text + "attributes #0 = { nounwind \"stackrealign\" }\n";
+  }
+
+ private:
+  struct Value {
+    LlvmValue text;
+    UOp assign;                      // of an accumulator: what gives its next value
+    std::vector<UOp> accumulators;   // of a range
+    bool sums = false;               // an accumulator, or a sum that starts with one
+    bool contract = false;
+  };
+  Value& value(UOp u) { return values_[place_.get(u)]; }
+  const LlvmValue& text(UOp u) {
+    const Value& v = value(u);
+    if (v.text.empty()) cannot_render(u, "LLVM IR", "it is used before it is computed");
+    return v.text;
+  }
+
+  struct Phi {
+    UOp acc;
+    LlvmValue before, name;
+  };
+  struct Open {   // a loop, or a branch (range empty)
+    UOp range;
+    std::string label, before, counter;
+    size_t header = 0;   // the chunk of its phis
+    bool guarded = false;
+    std::vector<Phi> phis;
+  };
+
+  /// Which accumulators each loop carries, and which products may fuse into the sum they are accumulated in.
+  void survey() {
+    for (UOp u : linear_.uops) {
+      if (u.is(Op::DefineAcc)) {
+        for (UOp s : u.src().subspan(1))
+          if (s.is(Op::Range)) value(s).accumulators.push_back(u);
+        value(u).sums = u.dtype() == DType(Scalar::Float) || u.dtype() == DType(Scalar::Double);
+      } else if (u.is(Op::Assign)) {
+        value(accumulator_of(u)).assign = u;
+      } else if (u.is(Op::Store)) {
+        written_.push_back(access_of(u.src(0)).buffer);
+      } else if (u.is(Op::Add) && (value(u.src(0)).sums || value(u.src(1)).sums)) {
+        value(u).sums = value(u).contract = true;
+        for (UOp s : u.src())
+          if (s.is(Op::Mul)) value(s).contract = true;
+      }
+    }
+  }
+
+  std::string name_arguments() {
+    std::string arguments;
+    for (UOp b : buffers_of(linear_)) {
+      LlvmValue name = fmt::format("%data{}", std::get<int64_t>(b.arg()));
+      bool written = std::find(written_.begin(), written_.end(), b) != written_.end();
+      arguments += fmt::format("{}ptr noalias nocapture {}{}", arguments.empty() ? "" : ", ", written ? "" : "readonly ", name);
+      value(b).text = std::move(name);
+    }
+    int number = 0;
+    for (UOp v : variables_of(linear_)) {
+      LlvmValue name = fmt::format("%var{}", number++);
+      arguments += fmt::format("{}{} {}", arguments.empty() ? "" : ", ", llvm_type(v.dtype()), name);
+      value(v).text = std::move(name);
+    }
+    return arguments;
+  }
+
+  // --- control ---
+
+  void finish_chunk() { chunks_.push_back(ops_.take_lines()); }
+  void start_block(std::string label) {
+    block_ = std::move(label);
+    finish_chunk();
+    chunks_.back() += block_ + ":\n";
+  }
+
+  void open_loop(UOp u) {
+    const RangeArg& r = std::get<RangeArg>(u.arg());
+    Open loop;
+    loop.range = u;
+    loop.label = fmt::format("loop{}", labels_++);
+    loop.before = block_;
+    loop.counter = fmt::format("%{}idx{}.{}", r.reduce ? "r" : "g", r.axis, loop.label);
+    loop.guarded = u.src(0).vmax() >= u.src(1).vmin();
+    if (loop.guarded) {
+      LlvmValue runs = ops_.emit(fmt::format("icmp slt {} {}, {}", llvm_type(u.dtype()), text(u.src(0)), text(u.src(1))));
+      ops_.line(fmt::format("br i1 {}, label %{}, label %{}.end", runs, loop.label, loop.label));
+    } else {
+      ops_.line(fmt::format("br label %{}", loop.label));
+    }
+    start_block(loop.label);
+    loop.header = chunks_.size();
+    chunks_.emplace_back();
+    for (UOp acc : value(u).accumulators) {
+      LlvmValue name = fmt::format("%acc{}", accumulators_++);
+      loop.phis.push_back({acc, text(acc), name});
+      value(acc).text = name;
+    }
+    value(u).text = loop.counter;
+    open_.push_back(std::move(loop));
+  }
+
+  LlvmValue next_value(const Phi& phi) {
+    UOp assign = value(phi.acc).assign;
+    return assign ? text(assign) : phi.name;
+  }
+
+  void close_loop(UOp end) {
+    if (open_.empty() || open_.back().range != end.src(0)) throw InternalError("an ENDRANGE that closes another loop than its own");
+    Open loop = std::move(open_.back());
+    open_.pop_back();
+    UOp range = loop.range;
+    std::string t = llvm_type(range.dtype());
+    ops_.line(fmt::format("{}.next = add nsw {} {}, 1", loop.counter, t, loop.counter));
+    ops_.line(fmt::format("{}.more = icmp slt {} {}.next, {}", loop.counter, t, loop.counter, text(range.src(1))));
+    ops_.line(fmt::format("br i1 {}.more, label %{}, label %{}.end", loop.counter, loop.label, loop.label));
+    std::string& header = chunks_[loop.header];
+    header += fmt::format("  {} = phi {} [ {}, %{} ], [ {}.next, %{} ]\n", loop.counter, t, text(range.src(0)), loop.before,
+                          loop.counter, block_);
+    std::string latch = block_;
+    start_block(loop.label + ".end");
+    for (const Phi& phi : loop.phis) {
+      LlvmValue next = next_value(phi);
+      std::string type = llvm_type(phi.acc.dtype());
+      header = fmt::format("  {} = phi {} [ {}, %{} ], [ {}, %{} ]\n", phi.name, type, phi.before, loop.before, next, latch) + header;
+      // The assigned value is what the loop leaves behind; where it may not have run, that can be the value before it.
+      UOp assign = value(phi.acc).assign;
+      if (assign && loop.guarded)
+        value(assign).text = ops_.emit(fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type, phi.before, loop.before, next, latch));
+    }
+  }
+
+  void open_branch(UOp u) {
+    Open branch;
+    branch.label = fmt::format("if{}", labels_++);
+    ops_.line(fmt::format("br i1 {}, label %{}, label %{}.end", text(u.src(0)), branch.label, branch.label));
+    start_block(branch.label);
+    open_.push_back(std::move(branch));
+  }
+
+  void close_branch() {
+    if (open_.empty() || open_.back().range) throw InternalError("an ENDIF without its IF");
+    std::string label = open_.back().label + ".end";
+    open_.pop_back();
+    ops_.line(fmt::format("br label %{}", label));
+    start_block(label);
+  }
+
+  // --- memory ---
+
+  LlvmValue address(UOp u) {
+    Access access = access_of(u);
+    if (!access.index) return text(access.buffer);
+    return ops_.emit(fmt::format("getelementptr inbounds {}, ptr {}, {} {}", llvm_memory_type(u.dtype().base().scalar_type()),
+                                 text(access.buffer), llvm_type(access.index.dtype()), text(access.index)));
+  }
+
+  static bool is_zero(UOp u) {
+    if (u.is(Op::Vectorize)) return std::all_of(u.src().begin(), u.src().end(), is_zero);
+    return u.is_const() && std::get<ConstBits>(u.arg()).bits == 0;
+  }
+
+  void load(UOp u) {
+    LlvmValue place = address(u.src(0));
+    UOp gate = gate_of(u);
+    // Gated off, it reads zeros of our own instead: no branch, and the buffer is not touched.
+    if (gate) {
+      zero_bytes_ = std::max(zero_bytes_, std::max(64, u.dtype().itemsize()));
+      place = ops_.emit(fmt::format("select i1 {}, ptr {}, ptr {}", text(gate), place, zero_));
+    }
+    std::string type = llvm_type(u.dtype()), memory = llvm_memory_type(u.dtype());
+    LlvmValue v = ops_.emit(fmt::format("load {}, ptr {}, align {}", memory, place, bytes_of(u.dtype().scalar)));
+    if (u.dtype().is_bool()) v = ops_.emit(fmt::format("icmp ne {} {}, zeroinitializer", memory, v));
+    UOp otherwise = alternative_of(u);
+    if (gate && !is_zero(otherwise))
+      v = ops_.emit(fmt::format("select i1 {}, {} {}, {} {}", text(gate), type, v, type, text(otherwise)));
+    value(u).text = std::move(v);
+  }
+
+  void store(UOp u) {
+    bool gated = u.num_src() > 2 && u.src(2).dtype().is_bool();
+    if (gated) {
+      std::string label = fmt::format("store{}", labels_++);
+      ops_.line(fmt::format("br i1 {}, label %{}, label %{}.end", text(u.src(2)), label, label));
+      start_block(label);
+    }
+    UOp stored = u.src(1);
+    LlvmValue v = text(stored);
+    std::string memory = llvm_memory_type(stored.dtype());
+    if (stored.dtype().is_bool()) v = ops_.emit(fmt::format("zext {} {} to {}", llvm_type(stored.dtype()), v, memory));
+    ops_.line(fmt::format("store {} {}, ptr {}, align {}", memory, v, address(u.src(0)), bytes_of(stored.dtype().scalar)));
+    if (gated) {
+      std::string after = block_ + ".end";
+      ops_.line(fmt::format("br label %{}", after));
+      start_block(after);
+    }
+  }
+
+  void define_local(UOp u) {
+    const LocalArg& local = *std::get<const LocalArg*>(u.arg());
+    LlvmValue name = fmt::format("%local{}", labels_++);
+    locals_ += fmt::format("  {} = alloca [{} x {}], align 64\n", name, local.size, llvm_memory_type(u.dtype().base().scalar_type()));
+    value(u).text = std::move(name);
+  }
+
+  // --- values ---
+
+  void vectorize(UOp u) {
+    std::string type = llvm_type(u.dtype()), element = llvm_type(u.dtype().scalar_type());
+    std::span<const UOp> lanes = u.src();
+    bool constant = std::all_of(lanes.begin(), lanes.end(), [](UOp s) { return s.is_const(); });
+    if (constant) {
+      std::string literal;
+      for (UOp s : lanes) literal += fmt::format("{}{} {}", literal.empty() ? "<" : ", ", element, text(s));
+      value(u).text = literal + ">";
+      return;
+    }
+    bool splat = std::all_of(lanes.begin(), lanes.end(), [&](UOp s) { return s == lanes[0]; });
+    LlvmValue v = "poison";
+    for (size_t i = 0; i < (splat ? 1 : lanes.size()); ++i)
+      v = ops_.emit(fmt::format("insertelement {} {}, {} {}, i64 {}", type, v, element, text(lanes[i]), i));
+    if (splat)
+      v = ops_.emit(fmt::format("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer", type, v, type, lanes.size()));
+    value(u).text = std::move(v);
+  }
+
+  void lane(UOp u) {
+    const Lanes& lanes = *std::get<const Lanes*>(u.arg());
+    if (lanes.size() != 1) cannot_render(u, "LLVM IR", "it takes several lanes");
+    UOp from = u.src(0);
+    value(u).text = from.dtype().count == 1
+                        ? text(from)
+                        : ops_.emit(fmt::format("extractelement {} {}, i64 {}", llvm_type(from.dtype()), text(from), lanes[0]));
+  }
+
+  void write(UOp u) {
+    switch (u.op()) {
+      case Op::DefineGlobal:
+        if (u.dtype().is_image()) cannot_render(u, "LLVM IR", "it has no images");
+        return;
+      case Op::DefineVar:
+      case Op::Index:
+      case Op::Barrier:
+      case Op::Sink:
+      case Op::Noop: return;
+      case Op::Const: value(u).text = llvm_literal(u); return;
+      case Op::DefineLocal: return define_local(u);
+      case Op::DefineAcc: value(u).text = text(u.src(0)); return;
+      case Op::Assign: value(u).text = text(u.src(1)); return;
+      case Op::Range: return open_loop(u);
+      case Op::Endrange: return close_loop(u);
+      case Op::If: return open_branch(u);
+      case Op::Endif: return close_branch();
+      case Op::Load: return load(u);
+      case Op::Store: return store(u);
+      case Op::Vectorize: return vectorize(u);
+      case Op::Gep: return lane(u);
+      default: break;
+    }
+    if (u.is(Op::Cast) && u.dtype().is_ptr()) return;
+    if (!u.is(kAluOps | OpSet{Op::Cast, Op::Bitcast})) cannot_render(u, "LLVM IR");
+    std::vector<LlvmValue> src;
+    for (UOp s : u.src()) src.push_back(text(s));
+    value(u).text = ops_.compute(u, src, value(u).contract);
+  }
+
+  const LinearProgram& linear_;
+  LlvmOps ops_;
+  NodeMap<uint32_t> place_;     // of a node in values_
+  std::vector<Value> values_;   // [0]: of what is not in the program
+  std::vector<UOp> written_;
+  std::vector<Open> open_;
+  std::vector<std::string> chunks_;   // the body; loop headers are filled in when their loop closes
+  std::string locals_, zero_;
+  std::string block_ = "entry";
+  int labels_ = 0, accumulators_ = 0, zero_bytes_ = 0;
+};
+
+}  // namespace
+
+std::string render_llvm(const std::string& name, const LinearProgram& linear, const Target&) {
+  return LlvmWriter(linear).write(name);
+}
+
+std::string llvm_entry(const Program& program, const std::string& entry) {
+  std::string body, arguments;
+  for (size_t i = 0; i < program.globals.size(); ++i) {
+    body += fmt::format("  %b{0}.at = getelementptr ptr, ptr %buffers, i64 {0}\n  %b{0} = load ptr, ptr %b{0}.at\n", i);
+    arguments += fmt::format("{}ptr %b{}", arguments.empty() ? "" : ", ", i);
+  }
+  for (size_t i = 0; i < program.vars.size(); ++i) {
+    bool narrow = bits_of(program.vars[i].dtype().scalar) < 64;
+    std::string type = llvm_type(program.vars[i].dtype());
+    body += fmt::format("  %w{0}.at = getelementptr i64, ptr %vars, i64 {0}\n  %w{0} = load i64, ptr %w{0}.at\n", i);
+    if (narrow) body += fmt::format("  %n{0} = trunc i64 %w{0} to {1}\n", i, type);
+    arguments += fmt::format("{}{} %{}{}", arguments.empty() ? "" : ", ", type, narrow ? "n" : "w", i);
+  }
+  return fmt::format("\ndefine void @{}(ptr %buffers, ptr %vars) {{\n{}  call void @{}({})\n  ret void\n}}\n", entry, body,
+                     program.name, arguments);
+}
+
+}  // namespace quern
