@@ -18,8 +18,8 @@ struct Opt {
 };
 
 std::string_view to_string(OptOp op);
-std::string to_string(const Opt& opt);                      ///< "UPCAST(0,4)", "NOLOCALS"
-std::string to_string(const std::vector<Opt>& opts);        ///< separated by spaces
+std::string to_string(const Opt& opt);                ///< "UPCAST(0,4)", "NOLOCALS"
+std::string to_string(const std::vector<Opt>& opts);  ///< separated by spaces
 /// Reads one; throws OptError that shows what is wrong.
 Opt parse_opt(std::string_view text);
 std::vector<Opt> parse_opts(std::string_view text);

@@ -1,0 +1,55 @@
+#include <algorithm>
+
+#include "optimize/kernel_parts.h"
+
+namespace quern {
+namespace {
+
+constexpr int64_t kMaxUpcasted = 256;
+constexpr int64_t kMaxThreads = 1024;
+
+/// Are there not too many lanes or threads? What a tensor core does by itself does not count.
+bool is_kept(const Kernel& kernel) {
+  Int128 lanes = 1, threads = 1, core_lanes = 1;
+  if (const TensorCore* core = kernel.tensor_core()) {
+    int64_t core_threads = 1;
+    for (const AxisSize& t : core->threads) core_threads *= t.size;
+    core_lanes = int64_t{core->dims[0]} * core->dims[1] * core->dims[2] / core_threads;
+  }
+  for (const Axis& axis : kernel.axes()) {
+    const bool upcasted = axis.kind == AxisKind::Upcast || axis.kind == AxisKind::Unroll;
+    const bool threaded =
+        axis.kind == AxisKind::Local || axis.kind == AxisKind::GroupReduce || axis.kind == AxisKind::UpcastMid;
+    if (upcasted && lanes < kUnbounded) lanes *= axis.size.value();
+    if (threaded && threads < kUnbounded) threads *= axis.size.value();
+  }
+  return lanes / core_lanes <= kMaxUpcasted && threads <= kMaxThreads;
+}
+
+bool takes_whole_axes(OptOp op, int axis) {
+  const std::vector<Opt>& actions = search_actions();
+  return std::find(actions.begin(), actions.end(), Opt{op, axis, 0}) != actions.end();
+}
+
+}  // namespace
+
+std::vector<int> legal_actions(const Kernel& kernel) {
+  std::vector<int> legal;
+  const std::vector<Opt>& actions = search_actions();
+  for (size_t i = 0; i < actions.size(); ++i) {
+    const Opt& action = actions[i];
+    if (action.op != OptOp::TC) {
+      const std::optional<int> axis = kernel.real_axis(action);
+      if (!axis) continue;
+      // The same action with the amount 0 says it already.
+      if (kernel.axes_[static_cast<size_t>(*axis)].size == *action.amount && takes_whole_axes(action.op, *axis))
+        continue;
+      if (kernel.why_not(action)) continue;
+    }
+    Kernel changed = kernel;
+    if (!changed.try_apply(action) && is_kept(changed)) legal.push_back(static_cast<int>(i) + 1);
+  }
+  return legal;
+}
+
+}  // namespace quern

@@ -1,0 +1,141 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "quern/error.h"
+
+#include "ir/scratch.h"
+#include "ir/spec.h"
+#include "ir/text.h"
+#include "optimize/kernel_parts.h"
+#include "optimize/node_views.h"
+
+namespace quern {
+namespace {
+
+std::string to_text(const Shape& shape) {
+  std::vector<std::string> sizes;
+  for (const SInt& s : shape) sizes.push_back(print(s));
+  return fmt::format("({}{})", fmt::join(sizes, ", "), shape.size() == 1 ? "," : "");
+}
+
+std::string name_of(UOp node) {
+  return fmt::format("{} (node {}, {})", to_string(node.op()), node.id(), to_string(node.dtype()));
+}
+
+template <class... Args>
+[[noreturn]] void refuse(UOp node, fmt::format_string<Args...> rule, Args&&... args) {
+  throw InvalidKernel(fmt::format("[verify] {}: {}", name_of(node), fmt::format(rule, std::forward<Args>(args)...)));
+}
+
+constexpr OpSet kWithoutShape = {Op::DefineGlobal, Op::DefineLocal, Op::Buffer, Op::Const,
+                                 Op::Vconst,       Op::DefineVar,   Op::Bind,   Op::Sink};
+
+void check_sizes(UOp view, const Shape& shape) {
+  for (const SInt& s : shape)
+    if (s.is_int() ? s.value() < 1 : max_of(s) < 1)
+      refuse(view, "a size of its shape {} is not positive", to_text(shape));
+}
+
+const ShapeTracker* reduced_view(UOp reduce, const ShapeTracker& operand) {
+  const std::vector<int32_t>& axes = std::get<const ReduceArg*>(reduce.arg())->axes;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < 0 || static_cast<size_t>(axes[i]) >= operand.shape().size())
+      refuse(reduce, "reduces axis {} of the shape {}", axes[i], to_text(operand.shape()));
+    if (std::find(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i), axes[i]) !=
+        axes.begin() + static_cast<std::ptrdiff_t>(i))
+      refuse(reduce, "reduces axis {} twice", axes[i]);
+  }
+  return reduce.graph().intern(tracker(reduced_shape(operand.shape(), axes)));
+}
+
+/// The view of a node that takes over its sources' shape; null if none of them has one.
+const ShapeTracker* inherited_view(UOp node, const NodeViews& views) {
+  const ShapeTracker* first = nullptr;
+  UOp giver;
+  for (UOp source : node.src()) {
+    const ShapeTracker* view = views.get(source);
+    if (!view) continue;
+    if (!first) {
+      first = view;
+      giver = source;
+    } else if (view != first && view->shape() != first->shape()) {
+      refuse(node, "its sources {} and {} have the shapes {} and {}; only a reduce changes a shape",
+             to_string(giver.op()), to_string(source.op()), to_text(first->shape()), to_text(view->shape()));
+    }
+  }
+  return first;
+}
+
+const ShapeTracker* view_of_node(UOp node, const NodeViews& views) {
+  if (node.is(kWithoutShape)) return nullptr;
+  if (node.is(Op::View)) {
+    if (node.num_src() != 0) refuse(node, "a view of a value; views belong to loads, stores and valids");
+    const ShapeTracker* view = std::get<const ShapeTracker*>(node.arg());
+    check_sizes(node, view->shape());
+    return view;
+  }
+  const ShapeTracker* view = inherited_view(node, views);
+  if (!node.is(Op::ReduceAxis)) return view;
+  if (!view) refuse(node, "reduces a value without a shape");
+  return reduced_view(node, *view);
+}
+
+void check_root(UOp ast) {
+  if (!ast.is(Op::Sink)) refuse(ast, "a kernel is a SINK of STOREs");
+  if (ast.num_src() == 0) refuse(ast, "a kernel stores something");
+  for (UOp store : ast.src())
+    if (!store.is(Op::Store)) refuse(store, "a kernel's SINK has STOREs only");
+}
+
+void check_outputs(UOp ast, const NodeViews& views) {
+  const int64_t size = size_of(*views.get(ast.src(0)));
+  for (UOp store : ast.src())
+    if (const int64_t other = size_of(*views.get(store)); other != size)
+      refuse(store, "stores {} elements, the first output {}; all outputs have the same size", other, size);
+}
+
+/// Along each axis all shapes have either one and the same size or 1.
+void check_axes(std::span<const UOp> nodes, const NodeViews& views, const Shape& output) {
+  Shape full = output;
+  const Shape* last = nullptr;
+  for (UOp node : nodes) {
+    const ShapeTracker* view = views.get(node);
+    if (!view || &view->shape() == last) continue;
+    last = &view->shape();
+    const Shape& shape = view->shape();
+    if (shape.size() != full.size())
+      refuse(node, "its shape {} has not the {} axes of the output", to_text(shape), full.size());
+    for (size_t i = 0; i < full.size(); ++i) {
+      if (full[i] == 1) full[i] = shape[i];
+      if (shape[i] != full[i] && !(shape[i] == 1))
+        refuse(node, "its shape {} has the size {} where others have {}; along an axis sizes are either 1 or the same",
+               to_text(shape), print(shape[i]), print(full[i]));
+    }
+  }
+}
+
+}  // namespace
+
+void verify_views(UOp ast, NodeViews& views) {
+  check_root(ast);
+  verify(ast, Spec::KernelAst);
+  const std::vector<UOp> nodes = toposort(ast);
+  for (UOp node : nodes)
+    if (const ShapeTracker* view = view_of_node(node, views)) views.set(node, view);
+  for (UOp store : ast.src())
+    if (!views.get(store)) refuse(store, "stores through no view");
+  check_outputs(ast, views);
+  check_axes(nodes, views, views.get(ast.src(0))->shape());
+}
+
+NodeMap<Shape> verify_ast(UOp ast) {
+  NodeViews views;
+  verify_views(ast, views);
+  NodeMap<Shape> shapes;
+  for (UOp node : toposort(ast))
+    if (const ShapeTracker* view = views.get(node)) shapes[node] = view->shape();
+  return shapes;
+}
+
+}  // namespace quern

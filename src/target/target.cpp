@@ -1,0 +1,166 @@
+#include "target/target.h"
+
+#include <fmt/format.h>
+
+#include "quern/error.h"
+
+#include "target/tensor_cores.h"
+
+namespace quern {
+namespace {
+
+// MAX is in none of these: the dialects' own maximum drops NaN, so it is lowered to a compare and a select.
+constexpr OpSet kArithmetic = {Op::Sqrt, Op::Recip, Op::Neg, Op::Add, Op::Sub, Op::Mul,   Op::Idiv,  Op::Mod,
+                               Op::And,  Op::Or,    Op::Xor, Op::Shl, Op::Shr, Op::Cmplt, Op::Cmpne, Op::Where};
+constexpr OpSet kTranscendental = {Op::Exp2, Op::Log2, Op::Sin};
+constexpr OpSet kCOps = kArithmetic;
+constexpr OpSet kGpuOps = kArithmetic | kTranscendental;
+constexpr OpSet kLlvmOps = kArithmetic;
+constexpr OpSet kPtxOps = (kGpuOps - OpSet{Op::Neg, Op::Sub}) | OpSet{Op::Mulacc};
+
+Target clang() {
+  Target t;
+  t.name = "clang";
+  t.device = "CLANG";
+  t.dialect = Dialect::C;
+  t.has_local = false;
+  t.global_max = std::nullopt;
+  t.native_ops = kCOps;
+  // C computes half in float with excess precision, so the rounding of each step is made explicit.
+  t.emulated = {Scalar::Half, Scalar::BFloat16};
+  return t;
+}
+
+Target clang_amx() {
+  Target t = clang();
+  t.name = "clang:amx";
+  t.amx = true;
+  t.tensor_cores = amx_tensor_cores();
+  return t;
+}
+
+Target dsp() {
+  Target t = clang();
+  t.name = "dsp";
+  t.device = "DSP";
+  t.dialect = Dialect::Dsp;
+  t.has_float4 = false;
+  t.native_ops = kCOps | kTranscendental;
+  return t;
+}
+
+Target llvm() {
+  Target t;
+  t.name = "llvm";
+  t.device = "LLVM";
+  t.dialect = Dialect::Llvm;
+  t.has_local = false;
+  t.has_shared = false;
+  t.has_float4 = false;
+  t.global_max = std::nullopt;
+  t.native_ops = kLlvmOps;
+  t.emulated = {Scalar::BFloat16};
+  return t;
+}
+
+Target opencl() {
+  Target t;
+  t.name = "opencl";
+  t.device = "GPU";
+  t.dialect = Dialect::OpenCl;
+  t.has_images = true;
+  t.native_ops = kGpuOps;
+  t.emulated = {Scalar::BFloat16};
+  return t;
+}
+
+Target intel() {
+  Target t = opencl();
+  t.name = "intel";
+  t.tensor_cores = intel_tensor_cores();
+  return t;
+}
+
+Target qcom() {
+  Target t = opencl();
+  t.name = "qcom";
+  t.device = "QCOM";
+  return t;
+}
+
+Target cuda(int sm) {
+  Target t;
+  t.name = fmt::format("cuda:sm_{}", sm);
+  t.device = "CUDA";
+  t.dialect = Dialect::Cuda;
+  t.global_max = {2147483647, 65535, 65535};
+  t.local_max = {1024, 1024, 64};
+  t.shared_max = 49152;
+  t.native_ops = kGpuOps;
+  if (sm >= 80) t.tensor_cores = cuda_tensor_cores();
+  if (sm < 80) t.emulated = {Scalar::BFloat16};
+  return t;
+}
+
+Target ptx(int sm) {
+  Target t = cuda(sm);
+  t.name = fmt::format("ptx:sm_{}", sm);
+  t.dialect = Dialect::Ptx;
+  t.tensor_cores = sm >= 80 ? ptx_tensor_cores() : std::vector<TensorCore>{};
+  t.native_ops = kPtxOps;
+  // PTX has only some operations on halfs; in float, rounded after each, they give the same values.
+  t.emulated = {Scalar::Half, Scalar::BFloat16};
+  return t;
+}
+
+Target nv() {
+  Target t = cuda(80);
+  t.name = "nv";
+  t.device = "NV";
+  return t;
+}
+
+Target metal() {
+  Target t;
+  t.name = "metal";
+  t.device = "METAL";
+  t.dialect = Dialect::Metal;
+  t.tensor_cores = metal_tensor_cores();
+  t.native_ops = kGpuOps;
+  return t;
+}
+
+Target hip() {
+  Target t;
+  t.name = "hip:gfx1100";
+  t.device = "AMD";
+  t.dialect = Dialect::Hip;
+  t.shared_max = 65536;
+  t.tensor_cores = amd_tensor_cores();
+  t.native_ops = kGpuOps;
+  t.emulated = {Scalar::BFloat16};
+  return t;
+}
+
+const std::vector<Target>& all_targets() {
+  static const std::vector<Target> targets = {clang(), clang_amx(), dsp(),    llvm(),   opencl(), intel(),
+                                              qcom(),  cuda(75),    cuda(80), cuda(90), ptx(75),  ptx(80),
+                                              ptx(90), nv(),        metal(),  hip()};
+  return targets;
+}
+
+}  // namespace
+
+const Target& find_target(std::string_view name) {
+  for (const Target& t : all_targets())
+    if (t.name == name) return t;
+  throw Error(fmt::format("no target is called '{}'; there are: {}", name, fmt::join(target_names(), ", ")));
+}
+
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const Target& t : all_targets()) names.push_back(t.name);
+  return names;
+}
+
+}  // namespace quern
