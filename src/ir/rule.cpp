@@ -350,10 +350,4 @@ OpSet Rule::root_ops() const { return program_->before.node().ops; }
 const RootFilter& Rule::filter() const { return program_->filter; }
 UOp Rule::apply(UOp node, RewriteContext* context) const { return program_->apply(node, context); }
 
-UOp Match::operator[](std::string_view name) const {
-  for (size_t i = 0; i < names_->size(); ++i)
-    if ((*names_)[i] == name) return bound_[i];
-  throw InternalError("pattern binds no " + std::string(name));
-}
-
 }  // namespace quern

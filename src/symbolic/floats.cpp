@@ -7,7 +7,7 @@ namespace quern {
 
 namespace {
 
-constexpr int kMaxDepth = 16;
+constexpr int kMaxDepth = 6;
 
 bool is_negative_zero(UOp x) { return x.is_const() && std::bit_cast<uint64_t>(x.const_float()) == uint64_t{1} << 63; }
 
