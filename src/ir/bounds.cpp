@@ -24,9 +24,9 @@ ValueBounds fit(Scalar s, Int128 lo, Int128 hi) {
 bool unbounded(ValueBounds b) { return b.min <= -kUnbounded || b.max >= kUnbounded; }
 
 ValueBounds product(Scalar s, ValueBounds a, ValueBounds b) {
-  // |bound| stays below 2^100 and products of two below 2^63 always fit; beyond that give up.
+  // Products of two of at most 2^63 always fit 128 bits; beyond that give up.
   constexpr Int128 kSafe = Int128{1} << 63;
-  auto small = [](ValueBounds v) { return v.min >= -kSafe && v.max <= 2 * kSafe; };
+  auto small = [](ValueBounds v) { return v.min >= -kSafe && v.max <= kSafe; };
   auto zero_or_one = [](ValueBounds v) { return v.min >= 0 && v.max <= 1; };
   if (!(small(a) && small(b)) && !zero_or_one(a) && !zero_or_one(b)) return whole(s);
   Int128 p[] = {a.min * b.min, a.min * b.max, a.max * b.min, a.max * b.max};
@@ -105,8 +105,10 @@ ValueBounds binary(const Node& n) {
   ValueBounds a{x.vmin(), x.vmax()}, b{y.vmin(), y.vmax()};
   if (n.op == Op::Cmplt || n.op == Op::Cmpne) {
     if (!x.dtype().is_in(kAllInts | kBoolOnly)) return {0, 1};
-    if (n.op == Op::Cmplt) return {a.max < b.min, a.min < b.max};
-    return {a.max < b.min || b.max < a.min, !(a.min == a.max && b.min == b.max && a.min == b.min)};
+    // A clamped bound says nothing of how far the values go.
+    if (n.op == Op::Cmplt) return {a.max < b.min, a.min < b.max || a.min <= -kUnbounded || b.max >= kUnbounded};
+    bool same = a.min == a.max && b.min == b.max && a.min == b.min && !unbounded(a);
+    return {a.max < b.min || b.max < a.min, !same};
   }
   if (s == Scalar::Bool) {
     if (n.op == Op::Mul) return bitwise(Op::And, s, a, b);
