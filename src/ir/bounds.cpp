@@ -23,6 +23,13 @@ ValueBounds fit(Scalar s, Int128 lo, Int128 hi) {
 
 bool unbounded(ValueBounds b) { return b.min <= -kUnbounded || b.max >= kUnbounded; }
 
+ValueBounds sum(Scalar s, ValueBounds a, ValueBounds b) {
+  Int128 lo = a.min + b.min, hi = a.max + b.max;
+  if (a.min <= -kUnbounded || b.min <= -kUnbounded) lo = -kUnbounded;   // a clamped bound stays one
+  if (a.max >= kUnbounded || b.max >= kUnbounded) hi = kUnbounded;
+  return fit(s, lo, hi);
+}
+
 ValueBounds product(Scalar s, ValueBounds a, ValueBounds b) {
   // Products of two of at most 2^63 always fit 128 bits; beyond that give up.
   constexpr Int128 kSafe = Int128{1} << 63;
@@ -36,6 +43,7 @@ ValueBounds product(Scalar s, ValueBounds a, ValueBounds b) {
 /// Division of the range by a nonzero range of one sign; floor for index, truncation for machine ints (x / 0 = 0 widens to 0).
 ValueBounds quotient(Scalar s, ValueBounds a, ValueBounds b) {
   bool index = s == Scalar::Index;
+  if (unbounded(a)) return whole(s);
   auto div = [&](Int128 x, Int128 y) { return index ? floor_div(x, y) : x / y; };
   ValueBounds r{0, 0};
   bool first = true;
@@ -117,8 +125,8 @@ ValueBounds binary(const Node& n) {
     return {0, 1};
   }
   switch (n.op) {
-    case Op::Add: return fit(s, a.min + b.min, a.max + b.max);
-    case Op::Sub: return fit(s, a.min - b.max, a.max - b.min);
+    case Op::Add: return sum(s, a, b);
+    case Op::Sub: return sum(s, a, {-b.max, -b.min});
     case Op::Mul: return product(s, a, b);
     case Op::Idiv: return quotient(s, a, b);
     case Op::Mod: return remainder(s, a, b);

@@ -81,7 +81,7 @@ UOp fold_div(UOp x, Int128 c) {
 
 /// x % c simplified, or empty for no change.
 UOp fold_mod(UOp x, Int128 c) {
-  if (x.vmin() >= 0 && x.vmin() / c == x.vmax() / c) {
+  if (x.vmin() >= 0 && x.vmax() < kUnbounded && x.vmin() / c == x.vmax() / c) {
     UOp whole = constant_like(x, -(x.vmin() / c) * c);
     return whole ? x + whole : UOp();
   }

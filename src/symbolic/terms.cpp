@@ -192,7 +192,8 @@ std::vector<Rule> term_rules() {
 }
 
 std::vector<Rule> stage_rules() {
-  const Pat x = pat::var("x"), y = pat::var("y"), c1 = pat::cvar("c1"), c2 = pat::cvar("c2");
+  const Pat x = pat::var("x"), c1 = pat::cvar("c1"), c2 = pat::cvar("c2");
+  const Pat y = pat::op_any(OpSet::all() - OpSet{Op::Const, Op::Vconst}).named("y");
   auto ints = [](const Pat& p) { return p.of(kAllInts); };
   return {
       {"add twice", ints((x + c1) + c2), x + (c1 + c2), folds(Op::Add, "c1", "c2")},
