@@ -53,7 +53,7 @@ Projection project(const View& inner, const View& outer) {
 /// Inner axes taken together so that the outer view's index into them never carries into the next one.
 struct Extent {
   SInt size;
-  Int128 min, max;  ///< of the index
+  Int128 min = 0, max = 0;  ///< of the index
 };
 
 /// The index into joined inner axes while they are collected, all ints: a constant and a coefficient an outer axis.
@@ -62,25 +62,44 @@ class LinearIndex {
   explicit LinearIndex(const Shape& outer) : outer_(outer), coefficients_(outer.size()) {}
 
   void add(const SInt& origin, std::span<const SInt> steps, const SInt& scale) {
-    constant_ += Int128{origin.value()} * scale.value();
-    for (size_t c = 0; c < steps.size(); ++c) coefficients_[c] += Int128{steps[c].value()} * scale.value();
-    min_ = max_ = constant_;
-    for (size_t c = 0; c < steps.size(); ++c)
-      (coefficients_[c] < 0 ? min_ : max_) += coefficients_[c] * (outer_[c].value() - 1);
+    Int128 by = scale.value();
+    for (Int128* bound : {&exact_.min, &exact_.max, &summed_.min, &summed_.max}) *bound += by * origin.value();
+    for (size_t c = 0; c < steps.size(); ++c) {
+      if (steps[c] == 0) continue;
+      Int128 last = outer_[c].value() - 1;
+      widen(exact_, coefficients_[c], -last);
+      coefficients_[c] += by * steps[c].value();
+      widen(exact_, coefficients_[c], last);
+      widen(summed_, by * steps[c].value(), last);
+    }
   }
-  bool fits(const SInt& size) const { return min_ >= 0 && max_ < size.value(); }
-  bool is_zero() const { return min_ == 0 && max_ == 0; }
-  Int128 min() const { return min_; }
-  Int128 max() const { return max_; }
+  /// Where the bounds hold only because an axis steps up in one inner axis and down in another, whether the reference sees
+  /// that depends on how far it simplifies: `undecided` then, and false.
+  bool fits(const SInt& size) {
+    auto inside = [&](const Extent& e) { return e.min >= 0 && e.max < size.value(); };
+    if (!inside(exact_)) return false;
+    undecided_ |= !inside(summed_);
+    return inside(summed_);
+  }
+  bool is_zero() const { return exact_.min == 0 && exact_.max == 0; }
+  bool undecided() const { return undecided_; }
+  Int128 min() const { return summed_.min; }
+  Int128 max() const { return summed_.max; }
   void clear() {
     std::fill(coefficients_.begin(), coefficients_.end(), 0);
-    constant_ = min_ = max_ = 0;
+    exact_ = summed_ = {};
   }
 
  private:
+  static void widen(Extent& bounds, Int128 coefficient, Int128 last) {
+    (coefficient < 0 ? bounds.min : bounds.max) += coefficient * last;
+  }
+
   const Shape& outer_;
   std::vector<Int128> coefficients_;
-  Int128 constant_ = 0, min_ = 0, max_ = 0;
+  Extent exact_;   // with the steps of each axis added up
+  Extent summed_;  // each inner axis by itself
+  bool undecided_ = false;
 };
 
 /// The same with symbolic sizes or strides: an expression over a variable an outer axis.
@@ -110,7 +129,7 @@ class SymbolicIndex {
 
 /// Extents in the order of the inner axes; nothing if the index passes beyond the inner view.
 template <class Index>
-std::optional<std::vector<Extent>> join_axes(const View& inner, const Projection& p, Index index) {
+std::optional<std::vector<Extent>> join_axes(const View& inner, const Projection& p, Index& index) {
   std::vector<Extent> extents;
   SInt size = 1;
   for (size_t r = inner.shape.size(); r-- > 0;) {
@@ -140,8 +159,16 @@ UOp symbolic_part(const View& v) {
 std::optional<std::vector<Extent>> extents_of(const View& inner, const View& outer, const Projection& p) {
   UOp symbolic = symbolic_part(outer);
   if (!symbolic) symbolic = symbolic_part(View{inner.shape, {}, 0, std::nullopt});
-  if (symbolic) return join_axes(inner, p, SymbolicIndex(symbolic.graph(), outer.shape));
-  return join_axes(inner, p, LinearIndex(outer.shape));
+  if (symbolic) {
+    SymbolicIndex index(symbolic.graph(), outer.shape);
+    return join_axes(inner, p, index);
+  }
+  LinearIndex index(outer.shape);
+  std::optional<std::vector<Extent>> extents = join_axes(inner, p, index);
+  if (!index.undecided()) return extents;
+  Graph graph;  // rare
+  SymbolicIndex expression(graph, outer.shape);
+  return join_axes(inner, p, expression);
 }
 
 /// The inner mask as a mask of the outer view's axes.
@@ -162,7 +189,10 @@ ProjectedMask project_mask(const View& inner, const View& outer, const Projectio
     auto first = std::find_if(steps.begin(), steps.end(), moves);
     bool all_known = begin.is_int() && end.is_int() && p.origin[r].is_int();
     if (all_known && first == steps.end()) {  // always outside
-      if (!result.mask.empty()) result.mask[0].second = 0;
+      if (result.mask.empty())
+        result.exact = false;
+      else
+        result.mask[0].second = 0;
       continue;
     }
     if (!all_known || std::find_if(first + 1, steps.end(), moves) != steps.end() || !first->is_int()) {
