@@ -15,6 +15,8 @@ constexpr std::array kTable = {
     SettingInfo{"TC", SettingType::Int, "1", "tensor cores: 0 off, 1 the instruction, 2 its shape only, 3 emulated", 0, 3},
     SettingInfo{"TC_OPT", SettingType::Int, "0", "which matmuls get tensor cores: 0 plain, 1 also casts, 2 also padded", 0, 2},
     SettingInfo{"CC", SettingType::Text, "", "the C compiler of device CLANG; empty: the first of clang and cc that is found"},
+    SettingInfo{"PATH", SettingType::Text, "/usr/local/bin:/usr/bin:/bin", "folders where the C compiler is looked for"},
+    SettingInfo{"TMPDIR", SettingType::Text, "/tmp", "where device CLANG keeps files while it compiles"},
     SettingInfo{"QUERN_DUMP", SettingType::Text, "", "stages to print on the way, separated by commas; all: every stage"},
 };
 
@@ -59,12 +61,9 @@ int64_t Settings::number(std::string_view name) const {
   return found != values_.end() ? found->second.number : to_number(row, row.default_value);
 }
 
-const std::string& Settings::text(std::string_view name) const {
-  static const std::string empty;
-  const SettingInfo& row = find(name);
-  expect_type(row, SettingType::Text);
-  auto found = values_.find(name);
-  return found != values_.end() ? found->second.text : empty;
+std::string Settings::text(std::string_view name) const {
+  expect_type(find(name), SettingType::Text);
+  return value(name);
 }
 
 std::string Settings::value(std::string_view name) const {

@@ -29,7 +29,7 @@ class Settings {
   /// Throws quern::Error for a name not in the table, or a value that is not of its type or range.
   void set(std::string_view name, std::string_view value);
   int64_t number(std::string_view name) const;
-  const std::string& text(std::string_view name) const;
+  std::string text(std::string_view name) const;
   /// As it was written, or the default.
   std::string value(std::string_view name) const;
   bool is_set(std::string_view name) const { return values_.contains(name); }

@@ -1,0 +1,144 @@
+#include "runtime/cpu/jit.h"
+
+#include <atomic>
+#include <mutex>
+
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/AsmParser/Parser.h>
+#include <llvm/ExecutionEngine/Orc/CompileUtils.h>
+#include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include "quern/error.h"
+
+namespace quern {
+
+namespace {
+
+namespace orc = llvm::orc;
+
+template <class T>
+T checked(llvm::Expected<T> value, const char* what) {
+  if (!value) throw DeviceError(std::string(what) + ": " + llvm::toString(value.takeError()));
+  return std::move(*value);
+}
+
+class LlvmJit;
+
+class LlvmCode final : public Jit::Code {
+ public:
+  LlvmCode(std::shared_ptr<Jit> jit, orc::ResourceTrackerSP tracker, Entry address)
+      : jit_(std::move(jit)), tracker_(std::move(tracker)), entry_(address) {}
+  ~LlvmCode() override { llvm::consumeError(tracker_->remove()); }
+  Entry entry() const override { return entry_; }
+
+ private:
+  std::shared_ptr<Jit> jit_;
+  orc::ResourceTrackerSP tracker_;
+  Entry entry_;
+};
+
+class LlvmJit final : public Jit {
+ public:
+  LlvmJit(orc::JITTargetMachineBuilder machine, std::unique_ptr<orc::LLJIT> lljit)
+      : machine_(std::move(machine)), lljit_(std::move(lljit)), layout_(lljit_->getDataLayout()) {}
+
+  std::unique_ptr<Code> compile(const std::string& ir, const std::string& entry) override {
+    llvm::LLVMContext context;
+    std::unique_ptr<llvm::TargetMachine> target = checked(orc::JITTargetMachineBuilder(machine_).createTargetMachine(), "no code generator");
+    std::unique_ptr<llvm::Module> module = read(context, ir);
+    module->setTargetTriple(target->getTargetTriple().str());
+    module->setDataLayout(layout_);
+    // A name of its own, so that programs of the same name live side by side; nothing else is seen from outside.
+    std::string name = entry + std::to_string(count_++);
+    for (llvm::Function& f : *module) {
+      if (f.isDeclaration()) continue;
+      if (f.getName() == entry) {
+        f.setName(name);
+      } else {
+        f.setLinkage(llvm::GlobalValue::InternalLinkage);
+      }
+      f.addFnAttr("target-cpu", target->getTargetCPU());
+      f.addFnAttr("target-features", target->getTargetFeatureString());
+    }
+    optimize(*module, *target);
+    std::unique_ptr<llvm::MemoryBuffer> object = checked(orc::SimpleCompiler(*target)(*module), "code generation failed");
+    orc::ResourceTrackerSP tracker = lljit_->getMainJITDylib().createResourceTracker();
+    if (llvm::Error error = lljit_->addObjectFile(tracker, std::move(object)))
+      throw CompileError("cannot link the kernel: " + llvm::toString(std::move(error)));
+    llvm::Expected<orc::ExecutorAddr> address = lljit_->lookup(name);
+    if (!address) {
+      std::string log = llvm::toString(address.takeError());
+      llvm::consumeError(tracker->remove());
+      throw CompileError("cannot link the kernel: " + log, log);
+    }
+    return std::make_unique<LlvmCode>(shared_from_this(), tracker, address->toPtr<Code::Entry>());
+  }
+
+ private:
+  static std::unique_ptr<llvm::Module> read(llvm::LLVMContext& context, const std::string& ir) {
+    llvm::SMDiagnostic diagnostic;
+    std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(ir, diagnostic, context);
+    std::string log;
+    llvm::raw_string_ostream out(log);
+    if (!module) {
+      diagnostic.print("kernel.ll", out, false);
+    } else if (llvm::verifyModule(*module, &out)) {
+      module.reset();
+    }
+    if (!module) throw CompileError("LLVM refused the kernel's code:\n" + log + "\n" + ir, log);
+    return module;
+  }
+
+  static void optimize(llvm::Module& module, llvm::TargetMachine& target) {
+    llvm::LoopAnalysisManager loops;
+    llvm::FunctionAnalysisManager functions;
+    llvm::CGSCCAnalysisManager components;
+    llvm::ModuleAnalysisManager modules;
+    llvm::PipelineTuningOptions tuning;
+    tuning.LoopVectorization = true;
+    tuning.SLPVectorization = true;
+    llvm::PassBuilder builder(&target, tuning);
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(components);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, components, modules);
+    builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+  }
+
+  orc::JITTargetMachineBuilder machine_;
+  std::unique_ptr<orc::LLJIT> lljit_;
+  llvm::DataLayout layout_;
+  std::atomic<uint64_t> count_{0};
+};
+
+}  // namespace
+
+std::shared_ptr<Jit> Jit::create() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  orc::JITTargetMachineBuilder machine = checked(orc::JITTargetMachineBuilder::detectHost(), "cannot tell this machine");
+  machine.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+  machine.getOptions().AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  auto lljit = checked(orc::LLJITBuilder().setJITTargetMachineBuilder(machine).create(), "cannot start LLVM's JIT");
+  // Loops become calls of memset and memcpy.
+  lljit->getMainJITDylib().addGenerator(checked(
+      orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(lljit->getDataLayout().getGlobalPrefix()), "cannot see this process"));
+  return std::make_shared<LlvmJit>(std::move(machine), std::move(lljit));
+}
+
+}  // namespace quern

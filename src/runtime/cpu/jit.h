@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace quern {
+
+/// LLVM IR to machine code in this process, for this machine. Thread-safe.
+class Jit : public std::enable_shared_from_this<Jit> {
+ public:
+  /// Throws DeviceError where LLVM knows no code for this machine.
+  static std::shared_ptr<Jit> create();
+  virtual ~Jit() = default;
+
+  /// Code that stays as long as this.
+  class Code {
+   public:
+    virtual ~Code() = default;
+    using Entry = void (*)(void* const* buffers, const int64_t* vars);
+    virtual Entry entry() const = 0;
+  };
+  /// Compiles `ir`, of which only function `entry` is called from outside. Throws CompileError with LLVM's message.
+  virtual std::unique_ptr<Code> compile(const std::string& ir, const std::string& entry) = 0;
+};
+
+}  // namespace quern
