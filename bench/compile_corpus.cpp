@@ -37,7 +37,7 @@ void measure(const std::vector<CorpusItem>& items, const Target& target, const s
     auto begin = std::chrono::steady_clock::now();
     try {
       Graph graph;
-      compile(parse(graph, items[i].text), target, opts);
+      compile(parse(graph, items[i].text), target, {.opts = opts});
       times.emplace_back(seconds_since(begin), i);
     } catch (const Error& e) {
       if (failed++ < 3) fmt::print(stderr, "{}: {}\n", items[i].key, e.what());

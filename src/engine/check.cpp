@@ -211,7 +211,7 @@ CheckResult check_kernel(const Kernel& kernel, Device& device, uint64_t seed, co
     result.interpreted = interpreter || ops <= limits.max_interpreted_ops;
     std::shared_ptr<Device> oracle = result.interpreted && !interpreter ? open_device("INTERP") : nullptr;
     Device& plain_device = oracle ? *oracle : device;
-    Program plain = compile(ast, kernel.target(), "none");
+    Program plain = compile(ast, kernel.target(), {.opts = "none"});
     Buffers inputs = make_inputs(ast, fast, seed);
     VarValues vars = make_vars(fast, seed);
     Buffers want = copy_of(inputs);
@@ -232,7 +232,7 @@ CheckResult check_kernel(const Kernel& kernel, Device& device, uint64_t seed, co
 
 std::string random_walk(UOp ast, const Target& target, int length, uint64_t seed) {
   Random random(seed);
-  Kernel kernel = optimize(ast, target, "none");
+  Kernel kernel = optimize(ast, target, {.opts = "none"});
   for (int i = 0; i < length; ++i) {
     std::vector<int> legal = legal_actions(kernel);
     if (legal.empty()) break;

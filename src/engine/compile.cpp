@@ -64,8 +64,8 @@ Program compile_decisions(const Kernel& kernel) {
   return program;
 }
 
-Program compile(UOp ast, const Target& target, std::string_view opts, const StageHook& hook) {
-  return compile(optimize(ast, target, opts), hook);
+Program compile(UOp ast, const Target& target, const OptimizeOptions& options, const StageHook& hook) {
+  return compile(optimize(ast, target, options), hook);
 }
 
 }  // namespace quern

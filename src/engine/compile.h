@@ -8,7 +8,7 @@ namespace quern {
 
 /// A kernel's program for a target: optimize, lower, render.
 Program compile(const Kernel& kernel, const StageHook& hook = {});
-Program compile(UOp ast, const Target& target, std::string_view opts = "heuristic", const StageHook& hook = {});
+Program compile(UOp ast, const Target& target, const OptimizeOptions& options = {}, const StageHook& hook = {});
 
 /// The same without source, for kernels that a target cannot express too (images on a target without): what is decided is told all
 /// the same.

@@ -14,7 +14,6 @@ namespace {
 
 bool divides(int64_t amount, const SInt& size) { return size.is_int() && size.value() % amount == 0; }
 bool at_most(const SInt& size, int64_t limit) { return size.is_int() && size.value() <= limit; }
-int as_int(size_t i) { return static_cast<int>(i); }
 
 // Matrix by vector: threads a row, rows a thread, and the block of threads.
 constexpr int kThreadsPerRow = 8, kBlock = 4, kRowsPerThread = 4;
@@ -254,19 +253,19 @@ void Kernel::make_local() {
   }
 }
 
-Kernel optimize(UOp ast, const Target& target, std::string_view opts) {
-  Kernel kernel(ast, target);
-  if (opts == "none") {
+Kernel optimize(UOp ast, const Target& target, const OptimizeOptions& options) {
+  Kernel kernel(ast, target, options.tensor_cores);
+  if (options.opts == "none") {
     kernel.required_optimizations();
-  } else if (opts == "heuristic" || opts == "reference") {
-    if (!target.tensor_cores.empty()) {
+  } else if (options.opts == "heuristic" || options.opts == "reference") {
+    if (!target.tensor_cores.empty() || options.tensor_cores == TensorCoreUse::ShapeOnly) {
       Kernel with_tensor_core = kernel;
       with_tensor_core.required_optimizations();
-      if (with_tensor_core.apply_tensor_cores()) return with_tensor_core;
+      if (with_tensor_core.apply_tensor_cores(options.tc_opt)) return with_tensor_core;
     }
     kernel.hand_coded_optimizations();
   } else {
-    kernel.apply(parse_opts(opts));
+    kernel.apply(parse_opts(options.opts));
   }
   return kernel;
 }

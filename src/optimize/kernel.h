@@ -166,17 +166,14 @@ class Kernel {
 /// Numbers (from 1) of search_actions() that are legal and kept from here, as conformance/README.md says.
 std::vector<int> legal_actions(const Kernel& kernel);
 
-/// How opts are chosen: "none" (only what the target demands), "heuristic" or "reference" (required, tensor cores, else
-/// hand-coded), or a list as "UPCAST(0,4) LOCAL(1,8)".
-Kernel optimize(UOp ast, const Target& target, std::string_view opts = "heuristic");
-
-/// The same with how tensor cores are used said: `tc_opt` as in Kernel::apply_tensor_cores.
 struct OptimizeOptions {
+  /// "none" (only what the target demands), "heuristic" or "reference" (required, tensor cores, else hand-coded), or a list as
+  /// "UPCAST(0,4) LOCAL(1,8)".
   std::string opts = "heuristic";
   TensorCoreUse tensor_cores = TensorCoreUse::Instruction;
-  int tc_opt = 0;
+  int tc_opt = 0;   ///< as in Kernel::apply_tensor_cores
 };
-Kernel optimize(UOp ast, const Target& target, const OptimizeOptions& options);
+Kernel optimize(UOp ast, const Target& target, const OptimizeOptions& options = {});
 
 /// Checks a kernel AST and gives the shape of every node that has one: throws InvalidKernel naming the node and the rule.
 NodeMap<Shape> verify_ast(UOp ast);

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <span>
@@ -19,6 +20,8 @@ class Buffer {
  public:
   static constexpr size_t kAlignment = 64;
   Buffer(Scalar dtype, int64_t size);
+  /// Borrows memory that outlives it.
+  Buffer(Scalar dtype, int64_t size, std::byte* memory) : dtype_(dtype), size_(size), data_(memory, Free{false}) {}
   Scalar dtype() const { return dtype_; }
   int64_t size() const { return size_; }
   size_t bytes() const;
@@ -27,7 +30,10 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(std::byte* p) const;
+    bool owned = true;
+    void operator()(std::byte* p) const {
+      if (owned) std::free(p);   // NOLINT: aligned_alloc'ed
+    }
   };
   Scalar dtype_;
   int64_t size_;
