@@ -182,10 +182,12 @@ std::vector<Rule> term_rules() {
   const Pat x = pat::var("x"), y = pat::var("y"), c = pat::cvar("c"), c0 = pat::cvar("c0"), c1 = pat::cvar("c1");
   // Reordering a sum is exact for ints that wrap, too, but not for floats.
   auto ints = [](const Pat& p) { return p.of(kAllInts); };
+  const Guard val_is_max =
+      fn("is_max(c)", [](const Match& m) { return m["c"].vmax() == INT64_MAX && m["c"].dtype().is_index(); });
   return {
       {"group like terms", ints((x + y) + x * c), (x + x * c) + y},
-      {"add multiples", ints(x * c0 + x * c1), x * (c0 + c1)},
-      {"add to multiple", ints(x + x * c), x * (c + 1)},
+      {"add multiples", ints(x * c0 + x * c1), x * (c0 + c1), folds(Op::Add, "c0", "c1")},
+      {"add to multiple", ints(x + x * c), x * (c + 1), !val_is_max},
       {"double", (x + x).of(kAllInts | kFloats), x * 2},
       {"negate sum with constant", ints(Pat(-1) * (x + c)), x * -1 + c * -1},
   };

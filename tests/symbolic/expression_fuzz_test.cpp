@@ -22,8 +22,8 @@ void check_value(UOp before, UOp after, Maker& maker) {
     for (UOp u : toposort(before)) {
       if (u.dtype().is_float()) continue;
       Int128 v = x->at(u.id()).number;
-      ASSERT_TRUE(testing::within_bounds(u, x->at(u.id()))) << to_string(v) << " is not in [" << to_string(u.vmin()) << ", "
-                                                  << to_string(u.vmax()) << "]: " << testing::show(u);
+      ASSERT_TRUE(testing::within_bounds(u, x->at(u.id()))) << to_string(v) << " is not in [" << to_string(u.vmin())
+                                                            << ", " << to_string(u.vmax()) << "]: " << testing::show(u);
     }
     auto y = testing::evaluate(after, env);
     if (!y) continue;

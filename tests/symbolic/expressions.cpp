@@ -96,8 +96,8 @@ bool same_value(Scalar type, Value a, Value b) {
 std::string show(Scalar type, Value v) { return is_real(type) ? std::to_string(v.real) : to_string(v.number); }
 
 bool within_bounds(UOp u, Value v) {
-  return u.dtype().is_float() || ((u.vmin() <= -kUnbounded || u.vmin() <= v.number) &&
-                                  (u.vmax() >= kUnbounded || v.number <= u.vmax()));
+  return u.dtype().is_float() ||
+         ((u.vmin() <= -kUnbounded || u.vmin() <= v.number) && (u.vmax() >= kUnbounded || v.number <= u.vmax()));
 }
 
 std::string show(UOp x) { return print(x); }
