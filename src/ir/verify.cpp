@@ -177,14 +177,15 @@ std::string shown(UOp n) {
   throw InternalError("after the stage that gives a " + std::string(to_string(spec)) + " graph: " + message);
 }
 
-/// Sources come before users, and RANGE and IF are closed in the reverse order of their opening.
+/// Sources come before users (an accumulator before the loops it runs over), and RANGE and IF are closed in the reverse order of their opening.
 void verify_order(std::span<const UOp> program) {
   NodeMap<uint8_t> seen;
   std::vector<UOp> open;
   for (UOp n : program) {
     if (seen.get(n)) fail(Spec::Linear, n, "twice in the program");
     for (UOp s : n.src())
-      if (!seen.get(s)) fail(Spec::Linear, n, "before its source " + std::string(to_string(s.op())));
+      if (!seen.get(s) && !(n.is(Op::DefineAcc) && s.is(Op::Range)))
+        fail(Spec::Linear, n, "before its source " + std::string(to_string(s.op())));
     seen[n] = 1;
     if (n.is(OpSet{Op::Range, Op::If})) open.push_back(n);
     if (!n.is(OpSet{Op::Endrange, Op::Endif})) continue;
