@@ -65,6 +65,7 @@ class Indexer {
   UOp lowered(UOp u) {
     if (u.is(Op::ReduceAxis)) return lower_reduce(u);
     if (u.is(Op::Valid)) return index_tracker(graph_, tracker_of(u.src(0)), idxs_).valid;
+    if (u.is(Op::Assign) && u.src(0).is(Op::DefineGlobal)) return done_.get(u.src(1));   // its STORE says it all
     if (is_viewed(u)) return u.is(Op::Store) ? lower_store(u) : lower_load(u);
     src_.clear();
     for (UOp s : u.src()) src_.push_back(done_.get(s));
