@@ -31,16 +31,20 @@ std::optional<Scalar> scalar_called(std::string_view name) {
   return std::nullopt;
 }
 
-/// What a payload looks like from its first character on, for messages.
-std::string kind_at(Cursor& in) {
-  switch (in.peek()) {
+bool looks_like_number(char c) { return (c >= '0' && c <= '9') || c == '-' || c == 'i' || c == 'n'; }
+
+/// What a payload looks like from its first character on, for messages; empty if like none.
+std::string kind_at(char first) {
+  switch (first) {
     case 'N': return "None";
+    case 'T':
+    case 'F': return "a bool";
     case '(': return "a tuple";
     case '\'':
     case '"': return "a string";
     case 'S': return "a ShapeTracker";
     case 'K': return "a KernelInfo";
-    default: return "a number";
+    default: return looks_like_number(first) ? "a number" : "";
   }
 }
 
@@ -102,8 +106,6 @@ std::string tidy_view(View& v) {
   return {};
 }
 
-bool looks_like_number(char c) { return (c >= '0' && c <= '9') || c == '-' || c == 'i' || c == 'n'; }
-
 }  // namespace
 
 DType Reader::read_dtype() {
@@ -160,8 +162,11 @@ std::optional<Arg> Reader::read_none(Op op, const DType&) {
 Arg Reader::read_payload(Op op, const DType& dtype) {
   const size_t place = in_.place();
   const char first = in_.peek();
-  auto need = [&](bool fits, const char* what) {
-    if (!fits) refuse(place, op, "payload is " + kind_at(in_) + ", not " + what);
+  auto need = [&](bool fits, const std::string& what) {
+    if (fits) return;
+    std::string kind = kind_at(first);
+    if (kind.empty() || kind == what) in_.fail(what);
+    refuse(place, op, "payload is " + kind + ", not " + what);
   };
   switch (op) {
     case Op::View: need(first == 'S', "a ShapeTracker"); return graph_.intern(read_tracker());
