@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -18,7 +19,7 @@ size_t checked_bytes(Scalar dtype, int64_t size) {
 
 }  // namespace
 
-Buffer::Buffer(Scalar dtype, int64_t size) : dtype_(dtype), size_(size) {
+Buffer::Buffer(Scalar dtype, int64_t size) : dtype_(dtype), size_(size), data_(nullptr, Free{}) {
   if (bytes_of(dtype) == 0 || dtype == Scalar::Index)
     throw DeviceError("no buffer holds values of dtypes." + std::string(to_string(dtype)));
   size_t needed = checked_bytes(dtype, size);
@@ -30,7 +31,5 @@ Buffer::Buffer(Scalar dtype, int64_t size) : dtype_(dtype), size_(size) {
 }
 
 size_t Buffer::bytes() const { return static_cast<size_t>(size_) * static_cast<size_t>(bytes_of(dtype_)); }
-
-void Buffer::Free::operator()(std::byte* p) const { std::free(p); }
 
 }  // namespace quern

@@ -32,9 +32,13 @@ void check_buffer(const Program& program, size_t position, const Buffer* buffer,
   if (size != sizes.end() && buffer->size() < size->second)
     refuse(program, text + " has " + std::to_string(buffer->size()) + " elements, and the kernel needs " +
                         std::to_string(size->second));
-  auto address = reinterpret_cast<uintptr_t>(buffer->data());
-  if (address % Buffer::kAlignment != 0)
-    refuse(program, text + " is not aligned to " + std::to_string(Buffer::kAlignment) + " bytes");
+  auto element = static_cast<uintptr_t>(bytes_of(buffer->dtype()));
+  if (reinterpret_cast<uintptr_t>(buffer->data()) % element != 0)
+    refuse(program, text + " is not aligned to the " + std::to_string(element) + " bytes of its elements");
+}
+
+bool overlap(const Buffer& a, const Buffer& b) {
+  return a.bytes() != 0 && b.bytes() != 0 && a.data() < b.data() + b.bytes() && b.data() < a.data() + a.bytes();
 }
 
 /// A kernel assumes that what it writes is nobody else's memory.
@@ -42,8 +46,8 @@ void check_aliases(const Program& program, std::span<Buffer* const> buffers) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (std::find(program.outs.begin(), program.outs.end(), program.globals[i]) == program.outs.end()) continue;
     for (size_t j = 0; j < buffers.size(); ++j)
-      if (i != j && buffers[i] == buffers[j])
-        refuse(program, buffer_text(i, program.globals[i]) + " is written and given as " + buffer_text(j, program.globals[j]) + " too");
+      if (i != j && overlap(*buffers[i], *buffers[j]))
+        refuse(program, buffer_text(i, program.globals[i]) + " is written and shares memory with " + buffer_text(j, program.globals[j]));
   }
 }
 
