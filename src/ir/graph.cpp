@@ -68,6 +68,8 @@ class Pool {
 };
 
 uint64_t hash_arg(const Arg& arg) {
+  if (arg.index() == 0) return 0;
+  if (auto* bits = std::get_if<ConstBits>(&arg)) return hash_mix(2, bits->bits);
   return std::visit(
       [&](const auto& a) -> uint64_t {
         using T = std::decay_t<decltype(a)>;
@@ -82,6 +84,8 @@ uint64_t hash_arg(const Arg& arg) {
       },
       arg);
 }
+
+bool same_arg(const Arg& a, const Arg& b) { return a.index() == b.index() && (a.index() == 0 || a == b); }
 
 }  // namespace
 
@@ -144,7 +148,7 @@ UOp Graph::node(Op op, DType dtype, std::span<const UOp> src, Arg arg) {
   size_t mask = st.table.size() - 1;
   size_t slot = hash & mask;
   for (; const Node* n = st.table[slot]; slot = (slot + 1) & mask)
-    if (n->hash == hash && n->op == op && n->num_src == src.size() && n->arg == arg && n->dtype == dtype &&
+    if (n->hash == hash && n->op == op && n->num_src == src.size() && same_arg(n->arg, arg) && n->dtype == dtype &&
         std::equal(src.begin(), src.end(), n->sources))
       return UOp(n);
 

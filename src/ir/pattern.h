@@ -178,9 +178,11 @@ struct RootFilter {
   uint16_t max_src = 0xFFFF;
   bool commutes = false;
   OpSet needed;  // ops that must be among the sources
+  bool (*test)(UOp root) = nullptr;
 
   bool admits(UOp u) const {
     auto s = u.src();
+    if (test && !test(u)) return false;
     if (!root.admits(u) || s.size() < min_src || s.size() > max_src) return false;
     if (min_src == 0) return true;
     if (src[0].admits(s[0]) && (min_src < 2 || src[1].admits(s[1]))) return true;
@@ -193,6 +195,8 @@ class Rule {
  public:
   Rule(std::string_view name, Pat before, Replacement after);
   Rule(std::string_view name, Pat before, Replacement after, Guard guard);
+  /// The same rule, tried only where the test on the root says so: for what fits nearly every node and seldom applies.
+  Rule when(bool (*test)(UOp root)) const;
   const std::string& name() const;
   const Pat& before() const;
   const Replacement& after() const;

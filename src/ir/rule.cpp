@@ -95,19 +95,21 @@ class RuleProgram {
   RuleProgram(std::string_view rule, Pat pattern, Replacement replacement, std::optional<Guard> condition)
       : name(rule), before(std::move(pattern)), after(std::move(replacement)), guard(std::move(condition)) {
     compile(before);
+    num_steps_ = steps_.size();
     if (guard) guard_root_ = compile(*guard->node());
     if (after.pattern()) make_root_ = compile_template(*after.pattern());
     set_filter();
   }
 
   UOp apply(UOp root, RewriteContext* context) const {
+    if (filter.test && !filter.test(root)) return UOp();
     Match m(root, names_, context);
-    std::array<UOp, kMaxSteps> at;
-    std::array<uint8_t, kMaxSteps> choices{};  // steps whose sources may still be tried the other way round
+    std::array<const Node*, kMaxSteps> at;   // the node of each step; set before it is read
+    std::array<uint8_t, kMaxSteps> choices;  // steps whose sources may still be tried the other way round
     size_t num_choices = 0, i = 0;
-    at[0] = root;
+    at[0] = root.node();
     while (true) {
-      if (i == steps_.size()) {
+      if (i == num_steps_) {
         if (UOp made = finish(m)) return made;
       } else if (size_t next = advance(i, at, m.bound_, choices, num_choices)) {
         i = next;
@@ -132,7 +134,7 @@ class RuleProgram {
   std::vector<GuardStep> guards_;
   std::vector<Make> makes_;
   std::vector<int> const_slots_;  // slots that have to be CONSTs, as a guard asks for their value
-  size_t guard_root_ = 0, make_root_ = 0;
+  size_t num_steps_ = 0, guard_root_ = 0, make_root_ = 0;
 
   // ---- compiling ----
 
@@ -219,10 +221,10 @@ class RuleProgram {
   // ---- matching ----
 
   /// Matches step `i` and hands its sources to its children. The next step, or 0 if it does not match.
-  size_t advance(size_t i, std::array<UOp, kMaxSteps>& at, UOp* bound, std::array<uint8_t, kMaxSteps>& choices,
+  size_t advance(size_t i, std::array<const Node*, kMaxSteps>& at, UOp* bound, std::array<uint8_t, kMaxSteps>& choices,
                  size_t& num_choices) const {
     const Step& s = steps_[i];
-    UOp u = at[i];
+    UOp u(at[i]);
     if (!s.admits(u, bound, true)) return 0;
     auto src = u.src();
     if (s.sources == PatNode::Sources::All) {
@@ -231,15 +233,15 @@ class RuleProgram {
       return s.end;
     }
     if (!s.commutes) {
-      for (size_t k = 0; k < s.num_children; ++k) at[s.children[k]] = src[k];
+      for (size_t k = 0; k < s.num_children; ++k) at[s.children[k]] = src[k].node();
       return i + 1;
     }
     const RootFilter::Kind &a = steps_[s.children[0]].kind, &b = steps_[s.children[1]].kind;
     bool straight = a.admits(src[0]) && b.admits(src[1]);
     bool crossed = src[0] != src[1] && a.admits(src[1]) && b.admits(src[0]);
     if (!straight && !crossed) return 0;
-    at[s.children[0]] = straight ? src[0] : src[1];
-    at[s.children[1]] = straight ? src[1] : src[0];
+    at[s.children[0]] = src[straight ? 0 : 1].node();
+    at[s.children[1]] = src[straight ? 1 : 0].node();
     if (straight && crossed) choices[num_choices++] = static_cast<uint8_t>(i);
     return i + 1;
   }
@@ -341,6 +343,14 @@ Rule::Rule(std::string_view name, Pat before, Replacement after)
     : program_(std::make_shared<RuleProgram>(name, std::move(before), std::move(after), std::nullopt)) {}
 Rule::Rule(std::string_view name, Pat before, Replacement after, Guard guard)
     : program_(std::make_shared<RuleProgram>(name, std::move(before), std::move(after), std::move(guard))) {}
+
+Rule Rule::when(bool (*test)(UOp root)) const {
+  auto program = std::make_shared<RuleProgram>(*program_);
+  program->filter.test = test;
+  Rule rule = *this;
+  rule.program_ = std::move(program);
+  return rule;
+}
 
 const std::string& Rule::name() const { return program_->name; }
 const Pat& Rule::before() const { return program_->before; }

@@ -13,14 +13,13 @@ UOp fold_root(const Match& m) {
   return fold_constants(m.graph(), root.op(), root.dtype(), root.src());
 }
 
-/// A node whose bounds leave one value. Not what is left of an index modulo but for % 1: its source may be a variable of one
-/// value, which stands for an axis of one element and stays what it is, as in the reference.
-UOp only_value(const Match& m) {
-  UOp u = m.root();
-  if (u.vmin() != u.vmax() || u.dtype().is_ptr()) return UOp();
-  if (u.is(Op::Mod) && u.dtype().is_index() && u.src(1).vmax() != 1) return UOp();
-  return constant_like(u, u.vmin());
+/// True if the bounds leave one value. Not for what is left of an index modulo but for % 1: its source may be a variable of
+/// one value, which stands for an axis of one element and stays what it is, as in the reference.
+bool has_one_value(UOp u) {
+  if (u.vmin() != u.vmax() || !u.dtype().is_in(kExact) || u.dtype().is_ptr()) return false;
+  return !u.is(Op::Mod) || !u.dtype().is_index() || u.src(1).vmax() == 1;
 }
+UOp only_value(const Match& m) { return constant_like(m.root(), m.root().vmin()); }
 
 }  // namespace
 
@@ -72,7 +71,7 @@ std::vector<Rule> choice_rules() {
       {"where of the same", pat::where(pat::any(), x, x), x},
       {"where true", pat::where(gate, x, y), x, val("gate") != 0},
       {"where false", pat::where(gate, x, y), y, val("gate") == 0},
-      {"only one value", pat::op_any(kAluOps | OpSet{Op::Cast}).of(kExact), with(only_value)},
+      Rule("only one value", pat::op_any(kAluOps | OpSet{Op::Cast}).of(kExact), with(only_value)).when(has_one_value),
       {"max of ordered", pat::max(x, y).of(kExact), x, vmin("x") >= vmax("y") && known},
       {"max of multiples", pat::max(x * c1, x * c2).of(kIndexOnly), x * c1, vmin("x") >= 0 && val("c1") >= val("c2")},
       {"max of multiples of negative", pat::max(x * c1, x * c2).of(kIndexOnly), x * c2,

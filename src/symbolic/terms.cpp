@@ -165,17 +165,14 @@ bool is_increasing(UOp x) { return x.dtype().is_index() && increases(x, 0); }
 // ---- rules ----
 
 std::vector<Rule> order_rules() {
-  return {
-      {"order operands",
-       pat::op(OpSet{Op::Add, Op::Mul, Op::Max, Op::Cmpne, Op::Xor, Op::Or, Op::And}, {pat::any(), pat::any()})
-           .ordered(),
-       with([](const Match& m) {
-         UOp a = m.root().src(0), b = m.root().src(1);
-         if (a == b || compare(b, a) >= 0) return UOp();
-         UOp swapped[] = {b, a};
-         return m.root().with_src(swapped);
-       })},
+  constexpr OpSet kCommutativeOps = {Op::Add, Op::Mul, Op::Max, Op::Cmpne, Op::Xor, Op::Or, Op::And};
+  auto out_of_order = [](UOp u) { return u.src(0) != u.src(1) && compare(u.src(1), u.src(0)) < 0; };
+  auto swap = [](const Match& m) {
+    UOp swapped[] = {m.root().src(1), m.root().src(0)};
+    return m.root().with_src(swapped);
   };
+  return {Rule("order operands", pat::op(kCommutativeOps, {pat::any(), pat::any()}).ordered(), with(swap))
+              .when(out_of_order)};
 }
 
 std::vector<Rule> term_rules() {
