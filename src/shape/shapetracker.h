@@ -30,7 +30,7 @@ Indexed index_tracker(Graph& graph, const ShapeTracker& st, std::span<const UOp>
 
 /// Stride of each axis in the buffer, nothing where it has none (a mask that depends on the axis, two views that do not merge).
 std::vector<std::optional<SInt>> real_strides(Graph& graph, const ShapeTracker& st, bool ignore_valid = false);
-/// The same by simplifying the index expression, also where the answer could be read off a single view.
+/// The same by simplifying the index expression, also where a single view tells; a symbolic stride is nothing here.
 std::vector<std::optional<SInt>> real_strides_by_index(Graph& graph, const ShapeTracker& st, bool ignore_valid = false);
 std::vector<int> unit_stride_axes(Graph& graph, const ShapeTracker& st, bool ignore_valid = false);
 bool axis_is_masked(Graph& graph, const ShapeTracker& st, int axis);

@@ -1,7 +1,6 @@
 #include "shape/sint.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "quern/error.h"
 
@@ -10,28 +9,11 @@
 
 namespace quern {
 
-namespace {
-
-/// Unbounded expressions pass: nothing is known of them yet.
-void check_bounds(UOp expr) {
-  auto too_big = [](Int128 bound) {
-    return (bound > std::numeric_limits<int64_t>::max() && bound < kUnbounded) ||
-           (bound < std::numeric_limits<int64_t>::min() && bound > -kUnbounded);
-  };
-  if (too_big(expr.vmin()) || too_big(expr.vmax()))
-    throw InvalidKernel("[shape] a symbolic size or stride does not fit 64 bits: it goes from " +
-                        to_string(expr.vmin()) + " to " + to_string(expr.vmax()));
-}
-
-}  // namespace
-
 namespace sint_detail {
 
 SInt symbolic(Op op, const SInt& a, const SInt& b) {
   Graph& graph = (a.is_int() ? b : a).expr().graph();
-  UOp made = graph.index_of(a).alu(op, graph.index_of(b));
-  check_bounds(made);
-  return made;
+  return graph.index_of(a).alu(op, graph.index_of(b));
 }
 
 bool resolved(Op op, const SInt& a, const SInt& b, bool otherwise) {

@@ -13,7 +13,7 @@ bool resolved(Op op, const SInt& a, const SInt& b, bool otherwise);
 }  // namespace sint_detail
 
 // Arithmetic on symbolic ints: ints stay ints (overflow past 64 bits throws InvalidKernel); with a UOp it builds index nodes,
-// unsimplified, in the reference's order of operands.
+// unsimplified and without limits, in the reference's order of operands.
 
 inline SInt operator+(const SInt& a, const SInt& b) {
   if (!a.is_int() || !b.is_int()) return sint_detail::symbolic(Op::Add, a, b);

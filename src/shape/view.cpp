@@ -8,6 +8,7 @@
 
 #include "ir/graph.h"
 #include "ir/text.h"
+#include "symbolic/simplify.h"
 
 namespace quern {
 
@@ -29,6 +30,18 @@ std::string text_of(const SInt& s) { return print(simplified(s)); }
 void check_sizes(const Shape& shape) {
   for (const SInt& s : shape)
     if (is_less(s, 0, false)) refuse("view", "a size cannot be negative: " + print(shape));
+}
+
+/// A view's symbolic parts must stay within 64 bits for every value of their variables.
+void check_fits(const SInt& s) {
+  auto fits = [](UOp expr) {
+    return expr.vmin() >= std::numeric_limits<int64_t>::min() && expr.vmax() <= std::numeric_limits<int64_t>::max();
+  };
+  if (s.is_int() || fits(s.expr())) return;
+  UOp simple = simplify(s.expr());
+  if (!fits(simple))
+    refuse("view", "a symbolic part does not fit 64 bits: it goes from " + to_string(simple.vmin()) + " to " +
+                       to_string(simple.vmax()));
 }
 
 void check_count(const char* op, size_t given, const View& v) {
@@ -130,6 +143,7 @@ View make_view(Shape shape) {
   check_sizes(shape);
   for (SInt& s : shape) s = simplified(s);
   std::vector<SInt> strides = has_zero(shape) ? std::vector<SInt>(shape.size()) : strides_for_shape(shape);
+  for (const SInt& s : strides) check_fits(s);
   return {std::move(shape), std::move(strides), 0, std::nullopt, true};
 }
 
@@ -147,6 +161,8 @@ View make_view(Shape shape, std::vector<SInt> strides, SInt offset, std::optiona
   if (mask && covers(*mask, shape)) mask.reset();
   if (mask) fold_single_indices(strides, offset, *mask);
   offset = simplified(offset);
+  check_fits(offset);
+  for (const SInt& s : strides) check_fits(s);
   bool contiguous = offset == 0 && !mask && is_row_major(shape, strides);
   return {std::move(shape), std::move(strides), offset, std::move(mask), contiguous};
 }
