@@ -40,7 +40,7 @@ struct CheckLimits {
   int64_t max_bytes = int64_t{2} << 30;            ///< of all buffers of one run
   double max_ops = 2e10;                           ///< more than that is skipped
   double max_interpreted_ops = 2e5;                ///< the plain kernel is interpreted up to here, else compiled too
-  double max_device_interpreted_ops = 2e7;         ///< when the device itself is the interpreter
+  double max_device_interpreted_ops = 1e8;         ///< when the device itself is the interpreter
 };
 
 struct CheckResult {

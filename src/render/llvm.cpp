@@ -146,20 +146,21 @@ class LlvmWriter {
     ops_.line(fmt::format("{}.next = add nsw {} {}, 1", loop.counter, t, loop.counter));
     ops_.line(fmt::format("{}.more = icmp slt {} {}.next, {}", loop.counter, t, loop.counter, text(range.src(1))));
     ops_.line(fmt::format("br i1 {}.more, label %{}, label %{}.end", loop.counter, loop.label, loop.label));
-    std::string& header = chunks_[loop.header];
-    header += fmt::format("  {} = phi {} [ {}, %{} ], [ {}.next, %{} ]\n", loop.counter, t, text(range.src(0)), loop.before,
-                          loop.counter, block_);
+    std::string phis;
+    std::string counter_phi = fmt::format("  {} = phi {} [ {}, %{} ], [ {}.next, %{} ]\n", loop.counter, t, text(range.src(0)), loop.before,
+                                          loop.counter, block_);
     std::string latch = block_;
     start_block(loop.label + ".end");
     for (const Phi& phi : loop.phis) {
       LlvmValue next = next_value(phi);
       std::string type = llvm_type(phi.acc.dtype());
-      header = fmt::format("  {} = phi {} [ {}, %{} ], [ {}, %{} ]\n", phi.name, type, phi.before, loop.before, next, latch) + header;
+      phis += fmt::format("  {} = phi {} [ {}, %{} ], [ {}, %{} ]\n", phi.name, type, phi.before, loop.before, next, latch);
       // The assigned value is what the loop leaves behind; where it may not have run, that can be the value before it.
       UOp assign = value(phi.acc).assign;
       if (assign && loop.guarded)
         value(assign).text = ops_.emit(fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type, phi.before, loop.before, next, latch));
     }
+    chunks_[loop.header] += counter_phi + phis;
   }
 
   void open_branch(UOp u) {
