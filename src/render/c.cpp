@@ -202,9 +202,10 @@ class CWriter {
   std::string call_argument(UOp u) { return take(u, kLoose); }
   /// A source in float, for types that are computed in it.
   std::string in_float(UOp u) {
-    if (u.dtype().scalar == Scalar::Half) return "(float)" + take(u, kPrefix);
-    if (u.dtype().scalar == Scalar::BFloat16) return fmt::format("{}({})", prelude_.float_from_bfloat16(), call_argument(u));
-    return take(u, kPrefix);
+    return is_narrow_float(u.dtype().scalar) ? widened(u.dtype().scalar, take(u, kPrefix)) : take(u, kPrefix);
+  }
+  std::string widened(Scalar s, const std::string& text) {
+    return s == Scalar::Half ? "(float)" + text : fmt::format("{}({})", prelude_.float_from_bfloat16(), text);
   }
   static bool is_narrow_float(Scalar s) { return s == Scalar::Half || s == Scalar::BFloat16; }
 
@@ -255,7 +256,11 @@ class CWriter {
       case Op::Recip: return result(fmt::format("{} / {}", one, arg(0)), kProduct);
       case Op::Neg: return simple ? Expr{"-" + take(u.src(0), kAtom), kPrefix} : result(fmt::format("-({})", arg(0)), kPrefix);
       case Op::Sqrt: return result(fmt::format("__builtin_sqrt{}({})", s == Scalar::Double ? "" : "f", arg(0)), kAtom);
-      case Op::Mulacc: return result(fmt::format("{} * {} + {}", arg(0), arg(1), arg(2)), kSum);
+      case Op::Mulacc: {
+        std::string product = fmt::format("{} * {}", arg(0), arg(1));
+        if (!narrow) return {fmt::format("{} + {}", product, arg(2)), kSum};
+        return narrowed(s, fmt::format("{} + {}", widened(s, narrowed(s, product, kProduct).text), arg(2)), kSum);
+      }
       case Op::Max:
         if (narrow) return narrowed(s, fmt::format("{}({}, {})", prelude_.maximum(Scalar::Float), arg(0), arg(1)), kAtom);
         return {fmt::format("{}({}, {})", prelude_.maximum(s), call_argument(u.src(0)), call_argument(u.src(1)))};

@@ -148,7 +148,9 @@ std::string CPrelude::maximum(Scalar s) {
   std::string name = fmt::format("max_{}", to_string(s));
   std::string_view t = c_type(s);
   std::string parameters = fmt::format("{} a, {} b", t, t);
-  if (scalar_bit(s) & kFloats) return function(name, t, parameters, "return a != a ? a : a > b ? a : b;");
+  // NaN wins, and 0 over -0: the sum of two zeros is that.
+  if (scalar_bit(s) & kFloats)
+    return function(name, t, parameters, "return a == 0 && b == 0 ? a + b : a != a || a > b ? a : b;");
   return function(name, t, parameters, "return a < b ? b : a;");
 }
 

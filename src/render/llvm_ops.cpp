@@ -102,6 +102,10 @@ LlvmValue LlvmOps::compute(UOp u, const std::vector<LlvmValue>& src, bool contra
   if (s == Scalar::BFloat16) {
     std::vector<LlvmValue> wide;
     for (const LlvmValue& x : src) wide.push_back(float_from_bfloat16(x));
+    if (u.is(Op::Mulacc)) {
+      LlvmValue product = bfloat16_from_float(binary("fmul", "float", wide[0], wide[1]));
+      return bfloat16_from_float(binary("fadd", "float", float_from_bfloat16(product), wide[2]));
+    }
     return bfloat16_from_float(float_op(u, Scalar::Float, wide, false));
   }
   return u.dtype().is_float() ? float_op(u, s, src, contract) : int_op(u, src);
@@ -196,7 +200,14 @@ LlvmValue LlvmOps::float_op(UOp u, Scalar s, const std::vector<LlvmValue>& src, 
     case Op::Mulacc: return binary("fadd", t, binary("fmul", t, src[0], src[1]), src[2]);
     case Op::Neg: return emit(fmt::format("fneg {} {}", t, src[0]));
     case Op::Sqrt: return intrinsic("sqrt", t, src);
-    case Op::Max: return intrinsic("maximum", t, src);
+    case Op::Max: {
+      if (s != Scalar::Half) return intrinsic("maximum", t, src);
+      // LLVM 19 gives maximum.f16(0, NaN) = 0. The sum is right for zeros (0 over -0) and NaNs.
+      LlvmValue zeros = binary("and", "i1", binary("fcmp oeq", t, src[0], "0xH0000"), binary("fcmp oeq", t, src[1], "0xH0000"));
+      LlvmValue special = binary("or", "i1", zeros, binary("fcmp uno", t, src[0], src[1]));
+      LlvmValue larger = select(binary("fcmp ogt", t, src[0], src[1]), t, src[0], src[1]);
+      return select(special, t, binary("fadd", t, src[0], src[1]), larger);
+    }
     default: cannot_render(u, "LLVM IR");
   }
 }
