@@ -61,11 +61,11 @@ class Cursor {
   /// Digits without a sign up to 18 of them: the common case of an int in a view.
   bool accept_small(int64_t& value) {
     const char* p = at_;
-    int64_t v = 0;
-    while (p != end_ && *p >= '0' && *p <= '9') v = v * 10 + (*p++ - '0');
+    uint64_t v = 0;  // past 18 digits it may wrap, and is not used
+    while (p != end_ && *p >= '0' && *p <= '9') v = v * 10 + static_cast<uint64_t>(*p++ - '0');
     if (p == at_ || p - at_ > 18) return false;
     at_ = p;
-    value = v;
+    value = static_cast<int64_t>(v);
     return true;
   }
 
