@@ -84,17 +84,19 @@ void fold_single_indices(std::vector<SInt>& strides, SInt& offset, Mask& mask) {
     return;
   }
   if (!any) return;
+  SInt moved = 0;
   for (size_t i = 0; i < mask.size(); ++i) {
     if (is_less(mask[i].first + 1, mask[i].second)) continue;
-    offset += strides[i] * mask[i].first;
+    moved += strides[i] * mask[i].first;
     strides[i] = 0;
   }
+  offset += moved;
 }
 
 /// The window [begin, end) of each axis, beyond the view's edges where it is padded (`padding`: what of it is inside).
 View resize(const View& v, const Mask& window, std::optional<Mask> padding) {
   size_t n = v.shape.size();
-  SInt offset = v.offset;
+  SInt moved_by = 0;
   Shape shape(n);
   std::optional<Mask> mask = std::move(padding);
   if (v.mask) {
@@ -109,10 +111,10 @@ View resize(const View& v, const Mask& window, std::optional<Mask> padding) {
     mask = std::move(moved);
   }
   for (size_t i = 0; i < n; ++i) {
-    offset += v.strides[i] * window[i].first;
+    moved_by += v.strides[i] * window[i].first;
     shape[i] = simplified(window[i].second - window[i].first);
   }
-  return make_view(std::move(shape), v.strides, offset, std::move(mask));
+  return make_view(std::move(shape), v.strides, v.offset + moved_by, std::move(mask));
 }
 
 /// x elements, every `step`-th of them from the first on.
@@ -251,7 +253,7 @@ View stride(const View& v, std::span<const int64_t> steps) {
   size_t n = steps.size();
   Shape shape(n);
   std::vector<SInt> strides(n);
-  SInt offset = v.offset;
+  SInt moved_by = 0;
   std::optional<Mask> mask;
   if (v.mask) mask.emplace(n);
   for (size_t i = 0; i < n; ++i) {
@@ -262,13 +264,13 @@ View stride(const View& v, std::span<const int64_t> steps) {
     const SInt& size = v.shape[i];
     shape[i] = strided_count(size, length);
     strides[i] = v.strides[i] * step;
-    if (step < 0) offset += (size - 1) * v.strides[i];
+    if (step < 0) moved_by += (size - 1) * v.strides[i];
     if (!mask) continue;
     const auto& [begin, end] = (*v.mask)[i];
     (*mask)[i] = {strided_count(step > 0 ? begin : size - end, length),
                   strided_count(step > 0 ? end : size - begin, length)};
   }
-  return make_view(std::move(shape), std::move(strides), offset, std::move(mask));
+  return make_view(std::move(shape), std::move(strides), v.offset + moved_by, std::move(mask));
 }
 
 Indexed index_view(Graph& graph, const View& v, std::span<const UOp> axis_indices, UOp valid) {

@@ -252,9 +252,9 @@ std::optional<View> compose(const View& inner, const View& outer) {
         return compose(inner, make_view(outer.shape, outer.strides, outer.offset, std::move(projected.mask)));
     if (!projected.exact) return std::nullopt;
   }
-  SInt offset = inner.offset;
+  SInt offset = 0;
   for (size_t r = 0; r < inner.shape.size(); ++r) offset += p.origin[r] * inner.strides[r];
-  return make_view(outer.shape, std::move(p.strides), offset);
+  return make_view(outer.shape, std::move(p.strides), offset + inner.offset);
 }
 
 }  // namespace quern

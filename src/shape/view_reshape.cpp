@@ -194,14 +194,14 @@ std::optional<View> view_parts::reshape_same_size(const View& v, const Shape& sh
 
   std::optional<Mask> mask = reshape_mask(v, shape);
   if (!mask) return std::nullopt;
-  SInt offset = v.offset;  // both views read the same place at the mask's first index
-  for (size_t i = 0; i < v.shape.size(); ++i) offset += (*v.mask)[i].first * v.strides[i];
+  SInt from = 0, to = 0;  // both views read the same place at the mask's first index
+  for (size_t i = 0; i < v.shape.size(); ++i) from += (*v.mask)[i].first * v.strides[i];
   for (size_t i = 0; i < shape.size(); ++i) {
     const auto& [begin, end] = (*mask)[i];
     if (end.value() - begin.value() == 1) (*strides)[i] = 0;
-    offset = offset - begin * (*strides)[i];
+    to += begin * (*strides)[i];
   }
-  return make_view(shape, std::move(*strides), offset, std::move(mask));
+  return make_view(shape, std::move(*strides), v.offset + (from - to), std::move(mask));
 }
 
 std::optional<View> reshape(const View& v, const Shape& shape) {
