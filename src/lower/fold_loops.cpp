@@ -18,6 +18,7 @@ bool is_zero_vector(UOp u) {
   return u.is_const() && (u.dtype().is_float() ? u.const_float() == 0 : u.const_int() == 0);
 }
 
+UOp initial_value(const Match& m) { return m["x"].src(0); }
 UOp collapse(const Match& m) { return collapse_reduction(m.root()); }
 UOp threefry(const Match& m) { return expand_threefry(m["x"], m["y"]); }
 
@@ -75,32 +76,37 @@ const RuleSet& loop_folding_rules() {
   using namespace pat;
   static const RuleSet rules = [] {
     const Pat x = var("x"), y = var("y"), gate = var("y", kBoolOnly);
-    const Pat word = var("x", kUint), other_word = var("y", kUint), wide = var("x", kUlong), other_wide = var("y", kUlong);
+    const Pat word = var("x", kUint), other_word = var("y", kUint), wide = var("x", kUlong),
+              other_wide = var("y", kUlong);
     const Pat acc = op_any({Op::DefineAcc});
     const Pat low_mask = lit(Guard(kWord - 1)), high_one = lit(Guard(kWord));
     auto to_uint = [](Pat p) { return cast(std::move(p)).of(kUint); };
     auto to_ulong = [](Pat p) { return cast(std::move(p)).of(kUlong); };
-    return RuleSet("loop folding", {
-        {"collapse reduction", op(Op::Assign, {acc, op_any({Op::Add, Op::Max})}), with(collapse)},
-        {"expand threefry", op(Op::Threefry, {wide, other_wide}), with(threefry)},
+    return RuleSet(
+        "loop folding",
+        {
+            {"collapse reduction", op(Op::Assign, {acc, op_any({Op::Add, Op::Max})}), with(collapse)},
+            {"nothing to reduce", op(Op::Assign, {acc.named("x"), acc.named("x")}), with(initial_value)},
+            {"expand threefry", op(Op::Threefry, {wide, other_wide}), with(threefry)},
 
-        // 64-bit words that only carry 32-bit ones.
-        {"uint there and back", to_uint(to_ulong(word)), x},
-        {"low word of a mask", to_uint(wide & low_mask), cast(x)},
-        {"low word of a pair", to_uint((other_wide * high_one) | to_ulong(word)), x},
-        {"high word of a pair", idiv((wide * high_one) | to_ulong(other_word), high_one), x, vmax("x") < kWord},
-        {"masked high word", to_ulong(word) * where(gate, high_one, lit(0)).of(kUlong), with(masked_high_word)},
-        {"masked low word", to_uint(wide & where(gate, low_mask, lit(0))), with(masked_word)},
+            // 64-bit words that only carry 32-bit ones.
+            {"uint there and back", to_uint(to_ulong(word)), x},
+            {"low word of a mask", to_uint(wide & low_mask), cast(x)},
+            {"low word of a pair", to_uint((other_wide * high_one) | to_ulong(word)), x},
+            {"high word of a pair", idiv((wide * high_one) | to_ulong(other_word), high_one), x, vmax("x") < kWord},
+            {"masked high word", to_ulong(word) * where(gate, high_one, lit(0)).of(kUlong), with(masked_high_word)},
+            {"masked low word", to_uint(wide & where(gate, low_mask, lit(0))), with(masked_word)},
 
-        // A bool as a number and back.
-        {"bool there and back", ne(cast(var("x", kBoolOnly)), 0), x},
+            // A bool as a number and back.
+            {"bool there and back", ne(cast(var("x", kBoolOnly)), 0), x},
 
-        // Vectors.
-        {"lanes of lanes", op(Op::Gep, {op_any({Op::Gep, Op::Vectorize, Op::Const, Op::Vconst}).named("x")}), with(simplify_gep)},
-        {"all lanes", op_any({Op::Vectorize}), with(simplify_vectorize)},
-        {"zero product", op(Op::Wmma, {var("a"), var("b"), var("acc")}), with(zero_product)},
-        {"accumulate in the product", x + op_any({Op::Wmma}).named("product"), with(accumulate_in_wmma)},
-    });
+            // Vectors.
+            {"lanes of lanes", op(Op::Gep, {op_any({Op::Gep, Op::Vectorize, Op::Const, Op::Vconst}).named("x")}),
+             with(simplify_gep)},
+            {"all lanes", op_any({Op::Vectorize}), with(simplify_vectorize)},
+            {"zero product", op(Op::Wmma, {var("a"), var("b"), var("acc")}), with(zero_product)},
+            {"accumulate in the product", x + op_any({Op::Wmma}).named("product"), with(accumulate_in_wmma)},
+        });
   }();
   return rules;
 }

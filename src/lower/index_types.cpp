@@ -4,8 +4,9 @@
 #include <map>
 #include <string>
 
-#include "lower/rebuild.h"
 #include "quern/error.h"
+
+#include "lower/rebuild.h"
 
 namespace quern {
 
@@ -27,14 +28,15 @@ UOp added(UOp x, Int128 value) { return value == 0 ? x : x + x.graph().const_int
 
 /// Floor division and modulo on machine ints.
 struct FloorDivision {
-  UOp old_x, old_y;   ///< index-typed: their bounds hold
-  UOp x, y;           ///< as machine ints
+  UOp old_x, old_y;  ///< index-typed: their bounds hold
+  UOp x, y;          ///< as machine ints
+  Scalar own;        ///< holds the result
 
   UOp divide() const { return result(Op::Idiv); }
   UOp modulo() const { return result(Op::Mod); }
 
  private:
-  Scalar type() const { return wider(x.dtype().scalar, y.dtype().scalar); }
+  Scalar type() const { return wider(own, wider(x.dtype().scalar, y.dtype().scalar)); }
 
   UOp result(Op op) const {
     const Int128 low = old_x.vmin(), high = old_x.vmax();
@@ -114,8 +116,8 @@ class IndexTypes {
         return graph_.node(Op::Range, t, {in_type(src[0], t), in_type(src[1], t)}, u.arg());
       }
       case Op::Cast: return src[0].dtype().is_float() ? src[0].cast(Scalar::Int64) : src[0].cast(typed);
-      case Op::Idiv: return FloorDivision{u.src(0), u.src(1), src[0], src[1]}.divide();
-      case Op::Mod: return FloorDivision{u.src(0), u.src(1), src[0], src[1]}.modulo();
+      case Op::Idiv: return FloorDivision{u.src(0), u.src(1), src[0], src[1], own}.divide();
+      case Op::Mod: return FloorDivision{u.src(0), u.src(1), src[0], src[1], own}.modulo();
       default: break;
     }
     Scalar t = u.is({Op::Vectorize, Op::Gep}) ? Scalar::Int32 : own;
@@ -137,7 +139,7 @@ class IndexTypes {
 
   Graph& graph_;
   std::vector<UOp> nodes_;
-  std::map<std::string, UOp> typed_variables_;   ///< those that the kernel also uses as data: one argument, one type
+  std::map<std::string, UOp> typed_variables_;  ///< those that the kernel also uses as data: one argument, one type
 };
 
 }  // namespace

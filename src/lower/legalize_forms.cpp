@@ -4,18 +4,19 @@
 #include <optional>
 #include <vector>
 
+#include "quern/error.h"
+
 #include "ir/eval.h"
 #include "lower/arith.h"
 #include "lower/legalize_parts.h"
 #include "lower/rebuild.h"
-#include "quern/error.h"
 
 namespace quern {
 
 namespace {
 
-constexpr ScalarSet kWordInts = scalar_bit(Scalar::Int32) | scalar_bit(Scalar::UInt32) | scalar_bit(Scalar::Int64) |
-                                scalar_bit(Scalar::UInt64);
+constexpr ScalarSet kWordInts =
+    scalar_bit(Scalar::Int32) | scalar_bit(Scalar::UInt32) | scalar_bit(Scalar::Int64) | scalar_bit(Scalar::UInt64);
 
 /// k of a positive int constant 2^k.
 std::optional<int> log2_of(UOp c) {
@@ -102,7 +103,9 @@ class FormLegalizer {
   static UOp minus_one(UOp x) { return x.graph().constant(x.dtype(), -1); }
 
   UOp negative(UOp x) const {
-    if (x.is_const()) return x.dtype().is_float() ? x.const_like_float(-x.const_float()) : x.graph().const_int(x.dtype(), -x.const_int());
+    if (x.is_const())
+      return x.dtype().is_float() ? x.const_like_float(-x.const_float())
+                                  : x.graph().const_int(x.dtype(), -x.const_int());
     return has(Op::Neg) ? x.alu(Op::Neg) : x * minus_one(x);
   }
 

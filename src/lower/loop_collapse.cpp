@@ -34,7 +34,7 @@ UOp quotient(UOp x, Int128 by) { return by == 1 ? x : x.idiv(x.const_like(static
 struct Term {
   std::vector<UOp> conditions;
   UOp value;
-  bool is_product = false;   ///< of 0 or 1 and the value, rather than a selection
+  bool is_product = false;  ///< of 0 or 1 and the value, rather than a selection
 };
 
 /// The conditions of nested selections and products with bools, and what is selected.
@@ -78,8 +78,8 @@ Term dissect(UOp u) {
 /// What a condition says about the loop's variable.
 struct Clause {
   enum class Kind : uint8_t { Below, From, Equal } kind;
-  UOp limit;      ///< r < limit, r >= limit, r == limit
-  UOp provided;   ///< Equal: a condition besides, if any
+  UOp limit;     ///< r < limit, r >= limit, r == limit
+  UOp provided;  ///< Equal: a condition besides, if any
 };
 
 std::optional<Clause> clause_of(UOp condition, UOp r) {
@@ -127,8 +127,10 @@ UOp at_value(UOp u, UOp r, UOp v, UOp gate) {
     }
     if (!same && n.is({Op::DefineAcc, Op::Barrier, Op::Store, Op::If, Op::Range})) return UOp();
     if (!same && n.is(Op::Index)) {
-      if (src.size() > 2) src[2] = src[2] & gate;
-      else src.push_back(gate);
+      if (src.size() > 2)
+        src[2] = src[2] & gate;
+      else
+        src.push_back(gate);
     }
     done[n] = same ? n : n.with_src(src);
   }
@@ -181,8 +183,10 @@ struct Loop {
   UOp count(std::span<const Clause> clauses) const {
     UOp low = start, high = end;
     for (const Clause& c : clauses) {
-      if (c.kind == Clause::Kind::Below) high = lesser_of(high, c.limit);
-      else low = greater_of(low, c.limit);
+      if (c.kind == Clause::Kind::Below)
+        high = lesser_of(high, c.limit);
+      else
+        low = greater_of(low, c.limit);
     }
     UOp length = simplify(high - low);
     return greater_of(length, length.const_like(0));

@@ -1,7 +1,8 @@
 #include "lower/narrow_types.h"
 
-#include "lower/arith.h"
 #include "quern/error.h"
+
+#include "lower/arith.h"
 
 namespace quern {
 

@@ -13,22 +13,26 @@ namespace quern {
 namespace {
 
 // sin(x) = x + x^3 S(x^2) on [-1, 1], cos(x) = 1 - x^2/2 + x^4 C(x^2) on [-pi/4, pi/4].
-constexpr double kSinFloat[] = {-0.1666666716337204, 0.008333327248692513, -0.0001983817492146045, 2.7060668799094856e-06};
-constexpr double kSinDouble[] = {-0.16666666666666666,   0.008333333333333333,  -0.00019841269841269773, 2.7557319223932436e-06,
-                                 -2.5052108364436048e-08, 1.605903935332227e-10, -7.646633386654242e-13,  2.7787599811497133e-15};
+constexpr double kSinFloat[] = {-0.1666666716337204, 0.008333327248692513, -0.0001983817492146045,
+                                2.7060668799094856e-06};
+constexpr double kSinDouble[] = {-0.16666666666666666,   0.008333333333333333,    -0.00019841269841269773,
+                                 2.7557319223932436e-06, -2.5052108364436048e-08, 1.605903935332227e-10,
+                                 -7.646633386654242e-13, 2.7787599811497133e-15};
 constexpr double kCosFloat[] = {0.0416666641831398, -0.0013888278044760227, 2.4542563551221974e-05};
-constexpr double kCosDouble[] = {0.041666666666666664,  -0.0013888888888888887, 2.480158730158435e-05, -2.7557319221175745e-07,
-                                 2.08767557130385e-09, -1.147044864854107e-11, 4.745158038365112e-14};
+constexpr double kCosDouble[] = {0.041666666666666664,    -0.0013888888888888887, 2.480158730158435e-05,
+                                 -2.7557319221175745e-07, 2.08767557130385e-09,   -1.147044864854107e-11,
+                                 4.745158038365112e-14};
 
 // 2/pi as a string of bits in words, most significant first, behind as many zeros as make the window of an argument in [1, 2)
 // begin at bit 0: the window for an exponent e begins at bit e.
 constexpr std::array<uint32_t, 7> kTwoOverPiFloat = {0x51,       0x7CC1B727, 0x220A94FE, 0x13ABE8FA,
                                                      0x9A6EE06D, 0xB14ACC9E, 0x21C820FF};
 constexpr std::array<uint32_t, 38> kTwoOverPiDouble = {
-    0x0,        0x28B,      0xE60DB939, 0x1054A7F0, 0x9D5F47D4, 0xD377036D, 0x8A5664F1, 0x0E4107F9, 0x458EAF7A, 0xEF1586DC,
-    0x91B8E909, 0x374B8019, 0x24BBA827, 0x464873F8, 0x77AC72C4, 0xA69CFBA2, 0x08D7D4BA, 0xED1213A6, 0x71C09AD1, 0x7DF904E6,
-    0x4758E60D, 0x4CE7D272, 0x117E2EF7, 0xE4A0EC7F, 0xE25FFF78, 0x16603FBC, 0xBC462D68, 0x29B47DB4, 0xD9FB3C9F, 0x2C26DD3D,
-    0x18FD9A79, 0x7FA8B5D4, 0x9EEB1FAF, 0x97C5ECF4, 0x1CE7DE29, 0x4A4BA9AF, 0xED7EC47E, 0x35742158};
+    0x0,        0x28B,      0xE60DB939, 0x1054A7F0, 0x9D5F47D4, 0xD377036D, 0x8A5664F1, 0x0E4107F9,
+    0x458EAF7A, 0xEF1586DC, 0x91B8E909, 0x374B8019, 0x24BBA827, 0x464873F8, 0x77AC72C4, 0xA69CFBA2,
+    0x08D7D4BA, 0xED1213A6, 0x71C09AD1, 0x7DF904E6, 0x4758E60D, 0x4CE7D272, 0x117E2EF7, 0xE4A0EC7F,
+    0xE25FFF78, 0x16603FBC, 0xBC462D68, 0x29B47DB4, 0xD9FB3C9F, 0x2C26DD3D, 0x18FD9A79, 0x7FA8B5D4,
+    0x9EEB1FAF, 0x97C5ECF4, 0x1CE7DE29, 0x4A4BA9AF, 0xED7EC47E, 0x35742158};
 
 /// pi/2 as its rounded value (and that one's head and tail) and what the rounding lost.
 struct HalfPi {
@@ -39,7 +43,7 @@ constexpr HalfPi kHalfPiDouble{1.5707963267948966, 1.5707963109016418, 1.5893254
 
 /// |x| = quadrant * pi/2 + (high + low): the quadrant modulo 4, the rest in [-pi/4, pi/4] to about twice the precision.
 struct Reduced {
-  UOp quadrant;   ///< of the unsigned type of the float's size
+  UOp quadrant;  ///< of the unsigned type of the float's size
   UOp high, low;
 };
 
@@ -61,7 +65,7 @@ std::vector<UOp> window(const std::array<uint32_t, N>& table, UOp start, int wor
     for (size_t i = 0; i < keep; ++i) left[i] = taken.where(left[i + step], left[i]);
     left.resize(keep);
   }
-  UOp back = (mask(start, 31) ^ word_like(start, 31)) + start.const_like(1);   // 32 - start % 32
+  UOp back = (mask(start, 31) ^ word_like(start, 31)) + start.const_like(1);  // 32 - start % 32
   std::vector<UOp> result;
   for (size_t i = 0; i < static_cast<size_t>(words); ++i)
     result.push_back(mask((shl(left[i], 32) | left[i + 1]).alu(Op::Shr, back), 0xFFFFFFFFu));
@@ -98,7 +102,7 @@ Reduced reduce_float(UOp bits) {
   start = mask(start, 127);
   UOp m = (mask(bits, 0x7FFFFF) | word_like(bits, 0x800000)).cast(wide);
   std::vector<UOp> w = window(kTwoOverPiFloat, start, 3, 2);
-  UOp turns = shl(m * w[0], 32) + m * w[1] + shr(m * w[2], 32);   // in quarters, modulo 4: 62 bits of fraction
+  UOp turns = shl(m * w[0], 32) + m * w[1] + shr(m * w[2], 32);  // in quarters, modulo 4: 62 bits of fraction
   UOp quadrant = shr(turns + word_like(turns, uint64_t{1} << 61), 62);
   UOp rest = sub(turns, shl(quadrant, 62));
   UOp negative = rest.bitcast(Scalar::Int64).lt(rest.bitcast(Scalar::Int64).const_like(0));
@@ -177,7 +181,8 @@ UOp expand_sin(UOp x) {
   UOp result = mask(quadrant, 1).ne(quadrant.const_like(0)).where(cosine, sine);
   UOp flips = shl(mask(quadrant, 2), wide ? 62 : 30);
   result = (result.bitcast(p.bits) ^ sign ^ flips).bitcast(type);
-  return less(size, std::numeric_limits<double>::infinity()).where(result, x.const_like_float(std::numeric_limits<double>::quiet_NaN()));
+  return less(size, std::numeric_limits<double>::infinity())
+      .where(result, x.const_like_float(std::numeric_limits<double>::quiet_NaN()));
 }
 
 }  // namespace quern

@@ -3,8 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "lower/transcendental_parts.h"
 #include "quern/error.h"
+
+#include "lower/transcendental_parts.h"
 
 namespace quern {
 
@@ -13,9 +14,10 @@ namespace {
 // 2^r = 1 + r ln 2 + r^2 Q(r) on [-1/2, 1/2]; each coefficient is rounded to its type.
 constexpr double kExp2Float[] = {0.24022650718688965, 0.055503811687231064, 0.009618103504180908, 0.0013381302123889327,
                                  0.00015444883320014924};
-constexpr double kExp2Double[] = {0.24022650695910072,    0.0555041086648216,     0.009618129107628479,  0.0013333558146416936,
-                                  0.00015403530393375914, 1.525273382983612e-05,  1.3215486802903931e-06, 1.0178062445845774e-07,
-                                  7.054899956372649e-09,  4.4549605981865186e-10, 2.572508057683636e-11};
+constexpr double kExp2Double[] = {0.24022650695910072,    0.0555041086648216,     0.009618129107628479,
+                                  0.0013333558146416936,  0.00015403530393375914, 1.525273382983612e-05,
+                                  1.3215486802903931e-06, 1.0178062445845774e-07, 7.054899956372649e-09,
+                                  4.4549605981865186e-10, 2.572508057683636e-11};
 // log(1 + f) = f - f^2/2 + s (f^2/2 + z L(z)), s = f / (2 + f), z = s^2, for 1 + f in [sqrt(1/2), sqrt(2)].
 constexpr double kLogFloat[] = {0.6666666865348816, 0.4000012278556824, 0.28550779819488525, 0.23331613838672638};
 constexpr double kLogDouble[] = {0.666666666666667,  0.3999999999989889,  0.28571428626253836, 0.22222211089379496,
@@ -60,7 +62,8 @@ UOp expand_exp2(UOp x) {
 
   // The low bits of `shifted` are n; both biased exponents together are n + 2 * bias.
   uint64_t magic = is_wide(x) ? 0x4338000000000000u : 0x4B400000u;
-  UOp exponents = shifted.bitcast(p.bits) + word_like(shifted.bitcast(p.bits), static_cast<uint64_t>(2 * p.bias) - magic);
+  UOp exponents =
+      shifted.bitcast(p.bits) + word_like(shifted.bitcast(p.bits), static_cast<uint64_t>(2 * p.bias) - magic);
   UOp half = shr(exponents, 1);
   UOp first = shl(half, p.mantissa).bitcast(p.type), second = shl(sub(exponents, half), p.mantissa).bitcast(p.type);
   return mantissa * first * second;

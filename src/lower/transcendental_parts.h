@@ -8,16 +8,17 @@ namespace quern {
 /// What differs between the functions for float and for double.
 struct FloatParts {
   Scalar type;
-  Scalar bits;              ///< the unsigned int of the same size
-  int mantissa;             ///< bits after the leading one
+  Scalar bits;   ///< the unsigned int of the same size
+  int mantissa;  ///< bits after the leading one
   int bias;
-  uint64_t head_mask;       ///< clears the low half of the mantissa: products of two heads are exact
-  double to_integer;        ///< adding it rounds to an integer, which the low bits then hold
+  uint64_t head_mask;  ///< clears the low half of the mantissa: products of two heads are exact
+  double to_integer;   ///< adding it rounds to an integer, which the low bits then hold
 };
 
 inline const FloatParts& parts_of(Scalar s) {
   static constexpr FloatParts kFloat{Scalar::Float, Scalar::UInt32, 23, 127, 0xFFFFF000u, 12582912.0};
-  static constexpr FloatParts kDouble{Scalar::Double, Scalar::UInt64, 52, 1023, 0xFFFFFFFFF8000000u, 6755399441055744.0};
+  static constexpr FloatParts kDouble{Scalar::Double, Scalar::UInt64,      52,
+                                      1023,           0xFFFFFFFFF8000000u, 6755399441055744.0};
   return s == Scalar::Double ? kDouble : kFloat;
 }
 
