@@ -1,5 +1,6 @@
 #include "ir/print_payload.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -28,10 +29,11 @@ std::string print_float(double value) {
     int magnitude = exponent < 0 ? -exponent : exponent;
     return out + (exponent < 0 ? "e-" : "e+") + (magnitude < 10 ? "0" : "") + std::to_string(magnitude);
   }
-  if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
-  if (exponent + 1 >= count) return sign + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
-  return sign + digits.substr(0, static_cast<size_t>(exponent + 1)) + "." +
-         digits.substr(static_cast<size_t>(exponent + 1));
+  // In plain form at least a digit stands on each side of the point.
+  if (exponent < 0) digits.insert(0, static_cast<size_t>(-exponent), '0');
+  const size_t point = static_cast<size_t>(std::max(exponent, 0)) + 1;
+  if (digits.size() <= point) digits.append(point + 1 - digits.size(), '0');
+  return sign + digits.insert(point, ".");
 }
 
 std::string quoted(std::string_view text) {
