@@ -96,13 +96,19 @@ class GatePlacer {
       if (region && value != store.src(1)) {
         Clauses rest = split(gate, Op::And);
         std::erase_if(rest, [&](UOp c) { return has(common, c); });
-        condition = rest.empty() ? region : graph_.node(Op::If, Scalar::Void, {all_of(rest)});
+        condition = rest.empty() ? region : if_before(u, all_of(rest));
       } else {
-        condition = graph_.node(Op::If, Scalar::Void, {gate});
+        condition = if_before(u, gate);
       }
       store = graph_.node(Op::Store, Scalar::Void, {without_gate(store.src(0)), value, condition});
     }
     return u.with_src(src);
+  }
+
+  /// An IF for the stores before a BARRIER, or those at the end: each place has its own, told apart by a label.
+  UOp if_before(UOp place, UOp condition) {
+    if (place.is(Op::Sink)) return graph_.node(Op::If, Scalar::Void, {condition});
+    return graph_.node(Op::If, Scalar::Void, {condition}, graph_.intern("barrier" + std::to_string(place.id())));
   }
 
   /// An IF that waits for the barriers the stores' values need, or nothing if there are none or they stand inside of loops.

@@ -194,7 +194,7 @@ class Linearizer {
     Mask common = of_user & of_source;
     if (opens_block(source) && (of_user & of_source) == of_source) return;   // it is inside
     uint32_t from = item_within(source, common), to = item_within(user, common);
-    if (from == to) throw InternalError("a loop needs its own result");
+    if (from == to) throw InternalError("a loop needs its own result " + std::string(to_string(user.op())) + " " + std::string(to_string(source.op())));
     edges_.emplace_back(from, to);
     ++items_[to].waiting;
   }

@@ -7,7 +7,7 @@ namespace quern {
 // The steps of fold_memory. In and out: Spec::Expanded.
 
 /// Joins loads, and stores, of neighbouring floats or halfs into accesses of 4 or 2 (16 and 8 too with AMX) where these are aligned; of
-/// images always into texels of 4 at int.vec(2) coordinates.
+/// images always into texels of 4 at two coordinates; a store that is not of a whole texel keeps its element's number.
 UOp widen_accesses(UOp sink, const Target& target);
 
 /// The INDEX of the texel that holds element `idx` of an image: coordinates simplified, and the gate without the conditions under

@@ -5,7 +5,6 @@
 #include "ir/graph.h"
 #include "lower/memory.h"
 #include "lower/vectors.h"
-#include "quern/error.h"
 #include "symbolic/simplify.h"
 
 namespace quern {
@@ -133,8 +132,6 @@ class AccessWidener {
       }
       changed |= src_.back() != s;
     }
-    if (u.is(Op::Store) && is_flat_image_access(u) && !member_.get(u).wide)
-      throw InvalidKernel("a store to an image that is not of whole texels of 4");
     return changed ? u.with_src(src_) : u;
   }
 
