@@ -86,6 +86,12 @@ double estimated_ops(const Program& p) {
   return value(p.estimates.ops) + value(p.estimates.load_store_bytes) / 4;
 }
 
+bool uses_images(UOp ast) {
+  for (UOp u : toposort(ast))
+    if (u.is(Op::DefineGlobal) && u.dtype().is_image()) return true;
+  return false;
+}
+
 Buffers copy_of(const Buffers& from) {
   Buffers copy;
   for (const auto& b : from) {
@@ -202,6 +208,7 @@ CheckResult check_kernel(const Kernel& kernel, Device& device, uint64_t seed, co
   CheckResult result;
   try {
     UOp ast = kernel.ast();
+    if (!kernel.target().has_images && uses_images(ast)) return {CheckResult::Kind::Skipped, "the target has no images"};
     Program fast = compile(kernel);
     double ops = estimated_ops(fast);
     if (total_bytes(fast) > limits.max_bytes) return {CheckResult::Kind::Skipped, "needs too much memory"};
