@@ -101,9 +101,13 @@ void Indexer::make_indices(const Target& target) {
     if (u.is(Op::Load) && is_local_buffer(u.src(0)) && is_viewed(u)) local_loads.push_back(&tracker_of(u.src(1)));
   }
   const Shape& output = tracker_of(ast_.src(0).src(1)).shape();
+  // After the first reduced axis stand those a group of threads shares: reduced through local memory, or upcast among them.
+  auto is_grouped = [&](size_t i) {
+    return std::any_of(local_loads.begin(), local_loads.end(), [&](const ShapeTracker* st) { return st->shape()[i] != output[i]; });
+  };
+  auto is_output = [&](size_t i) { return !(output[i] == 1); };
   size_t grouped_end = first_reduce;
-  for (size_t i = first_reduce; i < first_upcast; ++i)
-    grouped_end += std::any_of(local_loads.begin(), local_loads.end(), [&](const ShapeTracker* st) { return st->shape()[i] != output[i]; });
+  while (grouped_end < first_upcast && (is_grouped(grouped_end) || is_output(grouped_end))) ++grouped_end;
 
   std::span<const SInt> sizes(full);
   size_t globals = first_reduce - static_cast<size_t>(info.local_dims);
@@ -128,7 +132,7 @@ void Indexer::make_indices(const Target& target) {
   }
   ridxs_ = idxs_;
   for (size_t i = first_reduce; i < grouped_end; ++i)
-    ridxs_[i] = graph_.range(0, full[i], kSecondStageAxes + static_cast<int>(i), true);
+    if (!is_output(i)) ridxs_[i] = graph_.range(0, full[i], kSecondStageAxes + static_cast<int>(i), true);
 }
 
 UOp Indexer::lower_reduce(UOp reduce) {
