@@ -1,0 +1,151 @@
+// What the optimizer decides is what the reference decided: opts, axes, kinds, tensor cores and names for every kernel of the
+// conformance folder on each target, and the legal actions along its random walks. Launch dims come from lowering and are
+// compared by the command's corpus and walk.
+#include <filesystem>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <zlib.h>
+
+#include "engine/records.h"
+#include "ir/text.h"
+#include "optimize/kernel.h"
+
+namespace quern {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string folder() {
+  const char* chosen = std::getenv("QUERN_CONFORMANCE");
+  return chosen ? chosen : QUERN_CONFORMANCE_DIR;
+}
+
+std::string unpacked(const std::string& path) {
+  std::string text;
+  gzFile file = gzopen(path.c_str(), "rb");
+  if (!file) return text;
+  std::vector<char> block(1 << 18);
+  for (int n = 0; (n = gzread(file, block.data(), static_cast<unsigned>(block.size()))) > 0;)
+    text.append(block.data(), static_cast<size_t>(n));
+  gzclose(file);
+  return text;
+}
+
+std::vector<Json> objects(const std::string& path) {
+  std::vector<Json> found;
+  const std::string text = unpacked(path);
+  for (size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find('\n', begin), text.size());
+    if (end > begin)
+      found.push_back(Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  text.begin() + static_cast<std::ptrdiff_t>(end)));
+  }
+  return found;
+}
+
+const std::map<std::string, std::string>& kernel_texts() {
+  static const std::map<std::string, std::string> texts = [] {
+    std::map<std::string, std::string> all;
+    for (const char* name : {"/kernels.jsonl.gz", "/tc_kernels.jsonl.gz"})
+      for (const Json& kernel : objects(folder() + name)) all[kernel["h"]] = kernel["ast"];
+    return all;
+  }();
+  return texts;
+}
+
+Json sizes(const Json& shape) {  // sizes compare as text
+  Json texts = Json::array();
+  for (const Json& size : shape) texts.push_back(size.is_string() ? size.get<std::string>() : size.dump());
+  return texts;
+}
+
+Json opts_json(const std::vector<Opt>& opts) {
+  Json list = Json::array();
+  const auto number = [](const std::optional<int>& n) { return n ? Json(*n) : Json(); };
+  for (const Opt& opt : opts) list.push_back({std::string(to_string(opt.op)), number(opt.axis), number(opt.amount)});
+  return list;
+}
+
+struct TargetFile {
+  const char* file;
+  const char* target;
+};
+
+class Decisions : public testing::TestWithParam<TargetFile> {
+ protected:
+  std::vector<Json> expected(const char* kind) {
+    const std::string path = folder() + "/" + kind + "/" + GetParam().file + ".jsonl.gz";
+    return std::filesystem::exists(path) ? objects(path) : std::vector<Json>{};
+  }
+
+  /// Notes a difference; only the first few are printed.
+  void compare(const Json& want, const char* key, const Json& got) {
+    if (!want.contains(key)) return;  // the reference failed before it had this
+    const Json wanted =
+        std::string_view(key) == "shape" || std::string_view(key) == "base" ? sizes(want[key]) : want[key];
+    if (wanted == got) return;
+    if (++differences_ <= 5) ADD_FAILURE() << hash_ << ": " << key << "\n  want " << wanted << "\n  got  " << got;
+  }
+
+  std::string hash_;
+  int differences_ = 0;
+};
+
+TEST_P(Decisions, of_the_heuristics_are_the_references) {
+  const std::vector<Json> all = expected("heuristic");
+  if (all.empty()) GTEST_SKIP() << "no " << GetParam().file << " in " << folder();
+  const Target& target = find_target(GetParam().target);
+  for (const Json& want : all) {
+    hash_ = want["h"];
+    Graph graph;
+    const UOp ast = parse(graph, kernel_texts().at(hash_));
+    const Kernel kernel = optimize(ast, target);
+    compare(want, "base", base_texts(Kernel(ast, target)));
+    compare(want, "opts", opts_json(kernel.applied_opts()));
+    compare(want, "shape", shape_texts(kernel));
+    compare(want, "colors", color_texts(kernel));
+    compare(want, "tc", kernel.tensor_core() ? Json(kernel.tensor_core()->name()) : Json());
+    compare(want, "name", kernel.name());
+    kernel.optimized_ast();
+  }
+  EXPECT_EQ(differences_, 0) << "of " << all.size() << " kernels";
+}
+
+TEST_P(Decisions, of_which_actions_are_legal_are_the_references) {
+  const std::vector<Json> all = expected("walks");
+  if (all.empty()) GTEST_SKIP() << "no walks of " << GetParam().file << " in " << folder();
+  const Target& target = find_target(GetParam().target);
+  for (const Json& want : all) {
+    hash_ = want["h"];
+    Graph graph;
+    Kernel kernel(parse(graph, kernel_texts().at(hash_)), target);
+    for (const Json& step : want["steps"]) {
+      compare(step, "ok", legal_actions(kernel));
+      const Opt pick = search_actions()[step["pick"].get<size_t>() - 1];
+      kernel.apply(pick);
+      compare(step, "opt", opts_json({pick}));
+      compare(step, "shape", shape_texts(kernel));
+      compare(step, "colors", color_texts(kernel));
+    }
+    compare(want, "final_ok", legal_actions(kernel));
+    compare(want, "opts", opts_json(kernel.applied_opts()));
+    compare(want, "name", kernel.name());
+    kernel.optimized_ast();
+  }
+  EXPECT_EQ(differences_, 0) << "of " << all.size() << " walks";
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, Decisions,
+                         testing::Values(TargetFile{"CLANG", "clang"}, TargetFile{"CLANG_AMX", "clang:amx"},
+                                         TargetFile{"LLVM", "llvm"}, TargetFile{"GPU", "opencl"},
+                                         TargetFile{"INTEL", "intel"}, TargetFile{"QCOM", "qcom"},
+                                         TargetFile{"CUDA75", "cuda:sm_75"}, TargetFile{"CUDA80", "cuda:sm_80"},
+                                         TargetFile{"PTX80", "ptx:sm_80"}, TargetFile{"METAL", "metal"},
+                                         TargetFile{"AMD", "hip:gfx1100"}),
+                         [](const auto& test) { return std::string(test.param.file); });
+
+}  // namespace
+}  // namespace quern
