@@ -33,6 +33,8 @@ std::optional<std::vector<Range>> parse_ranges(UOp valid) {
   return ranges;
 }
 
+constexpr size_t kMaxClauses = 64;  // each is simplified under all before it
+
 /// No variable of a kernel has this name.
 constexpr std::string_view kStandIn = "fake\x01";
 
@@ -131,20 +133,26 @@ std::optional<UOp> simplify_given(UOp valid, UOp x) {
 
 std::optional<UOp> simplify_valid(UOp valid) {
   std::vector<UOp> clauses = terms_of(valid, Op::And);
-  if (clauses.size() < 2) return std::nullopt;
+  if (clauses.size() < 2 || clauses.size() > kMaxClauses) return std::nullopt;
   // Clauses on what is part of other clauses come first: they may simplify those.
-  std::vector<std::pair<int, UOp>> order;
-  for (UOp clause : clauses) {
+  struct Ranked {
+    int priority;
+    size_t position;
+  };
+  std::vector<Ranked> order;
+  for (size_t i = 0; i < clauses.size(); ++i) {
     int priority = 0;
-    if (std::optional<Constraint> c = parse_constraint(clause))
+    if (std::optional<Constraint> c = parse_constraint(clauses[i]))
       for (UOp other : clauses) priority -= other != c->expr && depends_on(other, c->expr);
-    order.emplace_back(priority, clause);
+    order.push_back({priority, i});
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(order.begin(), order.end(), [](const Ranked& a, const Ranked& b) {
+    return a.priority != b.priority ? a.priority < b.priority : a.position < b.position;
+  });
   UOp kept;
   bool changed = false;
-  for (auto [priority, clause] : order) {
-    UOp next = clause;
+  for (const Ranked& r : order) {
+    UOp clause = clauses[r.position], next = clause;
     if (kept)
       if (std::optional<UOp> given = simplify_given(kept, clause)) next = *given;
     changed |= next != clause;

@@ -56,7 +56,6 @@ class Maker {
   Graph& graph_;
   std::mt19937_64 random_;
   std::map<std::string, UOp> bound_;
-  int variables_ = 0;
 };
 
 /// A short form of an expression for messages.
