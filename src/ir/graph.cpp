@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory_resource>
 #include <unordered_set>
 
@@ -187,7 +188,10 @@ UOp Graph::const_int(DType dtype, Int128 value) {
   return const_bits(dtype, ConstBits{static_cast<uint64_t>(wrap(dtype.scalar, value))});
 }
 
-UOp Graph::const_float(DType dtype, double value) { return const_bits(dtype, ConstBits{std::bit_cast<uint64_t>(value)}); }
+UOp Graph::const_float(DType dtype, double value) {
+  if (value != value) value = std::numeric_limits<double>::quiet_NaN();   // one NaN: texts and machines have no others
+  return const_bits(dtype, ConstBits{std::bit_cast<uint64_t>(value)});
+}
 
 UOp Graph::constant(DType dtype, int64_t value) { return const_int(dtype, value); }
 
