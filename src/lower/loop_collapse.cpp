@@ -252,9 +252,36 @@ bool is_identity(Op op, UOp init, UOp value) {
   return init.const_int() == min_value(init.dtype().scalar);
 }
 
+/// x and k of x * k with a small whole number k; any other value is itself, once.
+std::pair<UOp, int64_t> multiple(UOp u) {
+  constexpr int64_t kLimit = 1 << 20;
+  if (!u.is(Op::Mul) || !u.src(1).is_const()) return {u, 1};
+  const UOp by = u.src(1);
+  if (by.dtype().is_float()) {
+    const double k = by.const_float();
+    return k != 0 && k == std::trunc(k) && std::fabs(k) < kLimit ? std::pair{u.src(0), static_cast<int64_t>(k)}
+                                                                 : std::pair{u, int64_t{1}};
+  }
+  const Int128 k = by.const_int();
+  return k > -kLimit && k < kLimit ? std::pair{u.src(0), static_cast<int64_t>(k)} : std::pair{u, int64_t{1}};
+}
+
+/// The reduction of all terms; what unrolling repeated is multiplied.
 UOp joined(Op op, std::span<const UOp> terms) {
-  UOp all = terms[0];
-  for (UOp t : terms.subspan(1)) all = all.alu(op, t);
+  std::vector<std::pair<UOp, int64_t>> different;
+  for (UOp t : terms) {
+    auto [x, k] = op == Op::Add ? multiple(t) : std::pair{t, int64_t{1}};
+    auto same = std::find_if(different.begin(), different.end(), [&](const auto& d) { return d.first == x; });
+    if (same == different.end())
+      different.emplace_back(x, k);
+    else
+      same->second += k;
+  }
+  UOp all;
+  for (auto [x, k] : different) {
+    UOp term = k == 1 || op == Op::Max ? x : x * x.graph().constant(x.dtype(), k);
+    all = all ? all.alu(op, term) : term;
+  }
   return all;
 }
 
