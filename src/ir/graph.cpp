@@ -111,7 +111,16 @@ SInt::SInt(UOp expr) {
 
 struct Graph::Storage {
   std::pmr::monotonic_buffer_resource arena{size_t{64} << 10};
-  std::vector<const Node*> table = std::vector<const Node*>(size_t{1} << 10);   // open addressing, a power of two
+  /// Where a node with some hash is: its number, and of its hash the half that did not choose the place. Most places are
+  /// passed over without a look at the node.
+  struct Place {
+    uint32_t number = kFree;
+    uint32_t tag = 0;
+  };
+  static constexpr uint32_t kFree = UINT32_MAX;
+  static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash); }
+  static size_t start_of(uint64_t hash) { return static_cast<size_t>(hash >> 32); }
+  std::vector<Place> table = std::vector<Place>(size_t{1} << 10);   // open addressing, a power of two
   std::vector<const Node*> nodes;
   Pool<Lanes> lanes;
   Pool<Axes> axes;
@@ -126,11 +135,11 @@ struct Graph::Storage {
   std::vector<const Node*> memos[kMemos];
 
   void grow() {
-    std::vector<const Node*> bigger(table.size() * 2);
+    std::vector<Place> bigger(table.size() * 2);
     for (const Node* n : nodes) {
-      size_t i = n->hash & (bigger.size() - 1);
-      while (bigger[i]) i = (i + 1) & (bigger.size() - 1);
-      bigger[i] = n;
+      size_t i = start_of(n->hash) & (bigger.size() - 1);
+      while (bigger[i].number != kFree) i = (i + 1) & (bigger.size() - 1);
+      bigger[i] = {n->id, tag_of(n->hash)};
     }
     table = std::move(bigger);
   }
@@ -147,11 +156,15 @@ UOp Graph::node(Op op, DType dtype, std::span<const UOp> src, Arg arg) {
   Storage& st = *storage_;
   if (st.nodes.size() * 2 >= st.table.size()) st.grow();
   size_t mask = st.table.size() - 1;
-  size_t slot = hash & mask;
-  for (; const Node* n = st.table[slot]; slot = (slot + 1) & mask)
+  size_t slot = Storage::start_of(hash) & mask;
+  uint32_t tag = Storage::tag_of(hash);
+  for (; st.table[slot].number != Storage::kFree; slot = (slot + 1) & mask) {
+    if (st.table[slot].tag != tag) continue;
+    const Node* n = st.nodes[st.table[slot].number];
     if (n->hash == hash && n->op == op && n->num_src == src.size() && same_arg(n->arg, arg) && n->dtype == dtype &&
         std::equal(src.begin(), src.end(), n->sources))
       return UOp(n);
+  }
 
   auto* sources = static_cast<UOp*>(st.arena.allocate(std::max<size_t>(1, src.size()) * sizeof(UOp), alignof(UOp)));
   std::uninitialized_copy(src.begin(), src.end(), sources);
@@ -162,7 +175,7 @@ UOp Graph::node(Op op, DType dtype, std::span<const UOp> src, Arg arg) {
   made->vmin = bounds.min;
   made->vmax = bounds.max;
   st.nodes.push_back(made);
-  st.table[slot] = made;
+  st.table[slot] = {made->id, tag};
   return UOp(made);
 }
 
