@@ -231,7 +231,8 @@ std::optional<View> invert(const View& v, const Shape& out_shape) {
     const SInt& s = v.strides[static_cast<size_t>(axis)];
     return max_of(s) > 0 ? std::pair(-max_of(s), -min_of(s)) : std::pair(min_of(s), max_of(s));
   };
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return magnitude(a) < magnitude(b); });
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return std::pair(magnitude(a), a) < std::pair(magnitude(b), b); });
   inverse = permute(stride(inverse, steps), order);
   if (prod(inverse.shape) != prod(out_shape)) return std::nullopt;
   return inverse;
