@@ -18,6 +18,9 @@ struct Visit {
   bool printed = false;
 };
 
+/// In the reference a NaN equals nothing, not even another NaN: each is a node of its own.
+bool is_nan(UOp u) { return u.is_const() && u.dtype().is_float() && std::isnan(u.const_float()); }
+
 NodeMap<Visit> visit_all(UOp root) {
   NodeMap<Visit> visits;
   uint32_t count = 0;
@@ -29,6 +32,10 @@ NodeMap<Visit> visit_all(UOp root) {
       continue;
     }
     UOp source = node.src(next++);
+    if (is_nan(source)) {
+      ++count;
+      continue;
+    }
     Visit& visit = visits[source];
     if (visit.uses++ > 0) continue;
     visit.number = count++;
@@ -50,7 +57,7 @@ void print_graph(Writer& out, UOp root) {
       out.text += "x" + std::to_string(visit.number);
       return false;
     }
-    visit.printed = true;
+    visit.printed = !is_nan(node);
     if (visit.uses > 1) out.text += "x" + std::to_string(visit.number) + ":=";
     out.text += "UOp(Ops.";
     out.text += to_string(node.op());
