@@ -1,6 +1,7 @@
 #include "engine/compile.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "shape/shapetracker.h"
 
@@ -12,8 +13,28 @@ struct Access {
   Op op;
   int64_t number;
   DType type;
-  int64_t elements;
+  int64_t elements;   ///< by the reference's estimate
+  int64_t needed;     ///< one past the largest element that may be touched
 };
+
+/// One past the largest element that the first view may touch, whatever is stacked on it; nothing if that is symbolic.
+std::optional<Int128> extent(const View& v) {
+  Int128 last = v.offset.is_int() ? v.offset.value() : 0;
+  bool known = v.offset.is_int();
+  for (size_t i = 0; i < v.shape.size(); ++i) {
+    const Bounds range = v.mask ? (*v.mask)[i] : Bounds{0, v.shape[i]};
+    if (!range.first.is_int() || !range.second.is_int() || !v.strides[i].is_int()) known = false;
+    if (!known) return std::nullopt;
+    if (range.first.value() >= range.second.value()) return 0;
+    last += Int128{v.strides[i].value()} * (v.strides[i].value() > 0 ? range.second.value() - 1 : range.first.value());
+  }
+  return last + 1;
+}
+
+int64_t elements_needed(const ShapeTracker& st, int64_t estimate) {
+  std::optional<Int128> first = extent(st.views.front());
+  return first && *first < estimate ? static_cast<int64_t>(std::max<Int128>(*first, 0)) : estimate;
+}
 
 /// Every access of a global buffer in the AST, in order of a walk from the leaves.
 std::vector<Access> accesses(UOp ast) {
@@ -21,7 +42,8 @@ std::vector<Access> accesses(UOp ast) {
   for (UOp u : toposort(ast)) {
     if (!u.is({Op::Load, Op::Store}) || !u.src(0).is(Op::DefineGlobal)) continue;
     const ShapeTracker& st = *std::get<const ShapeTracker*>(u.src(1).arg());
-    all.push_back({u.op(), std::get<int64_t>(u.src(0).arg()), u.src(0).dtype(), real_size(ast.graph(), st)});
+    int64_t estimate = real_size(ast.graph(), st);
+    all.push_back({u.op(), std::get<int64_t>(u.src(0).arg()), u.src(0).dtype(), estimate, elements_needed(st, estimate)});
   }
   return all;
 }
@@ -44,7 +66,7 @@ void add_buffers(Program& program, UOp ast) {
   for (const Access& a : all) {
     int number = static_cast<int>(a.number);
     int64_t& size = program.buffer_sizes[number];
-    size = a.type.is_image() ? int64_t{a.type.image_height} * a.type.image_width * 4 : std::max(size, a.elements);
+    size = a.type.is_image() ? int64_t{a.type.image_height} * a.type.image_width * 4 : std::max(size, a.needed);
     program.buffer_types[number] = a.type;
   }
 }
