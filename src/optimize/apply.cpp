@@ -260,14 +260,36 @@ void Kernel::swap_axes(int a, int b) {
   std::swap(axes_[static_cast<size_t>(a)], axes_[static_cast<size_t>(b)]);
 }
 
-/// Pads an axis at its end to a multiple of `amount`. For a reduce axis an extra view remembers what is padding, as the reduced
-/// values need not be 0 there.
+namespace {
+
+/// Is what the view shows the same all along the axis?
+bool stays_along(const View& view, size_t axis) {
+  if (!(view.strides[axis] == 0)) return false;
+  return !view.mask || ((*view.mask)[axis].first == 0 && (*view.mask)[axis].second == view.shape[axis]);
+}
+
+/// The same view with the axis longer: of one along which it stays.
+ShapeTracker widened(const ShapeTracker& st, size_t axis, int64_t size) {
+  Mask first;
+  for (const SInt& s : st.shape()) first.emplace_back(0, s);
+  first[axis].second = 1;
+  Shape shape = st.shape();
+  shape[axis] = size;
+  return expand(shrink(st, first), shape);
+}
+
+}  // namespace
+
+/// Pads an axis at its end to a multiple of `amount`. What is computed there for an axis of the output is stored nowhere, so
+/// buffers that do not move along it need no mask; a tensor core's threads even have to hold the same values there.
+/// For a reduce axis an extra view remembers what is padding, as the reduced values need not be 0 there.
 void Kernel::pad_axis(int axis, int64_t amount) {
   const size_t at = static_cast<size_t>(axis);
   const bool reduces = !is_output_axis(axes_[at].kind);
   const int64_t size = axes_[at].size.value(), padded = (size + amount - 1) / amount * amount;
   const auto pad_view = [&](const ShapeTracker& st) {
     if (st.shape()[at] == 1) return st;
+    if (!reduces && stays_along(st.views.back(), at)) return widened(st, at, padded);
     Mask amounts(st.shape().size(), Bounds{0, 0});
     amounts[at].second = padded - size;
     return pad(st, amounts);
