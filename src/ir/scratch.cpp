@@ -16,7 +16,7 @@ std::unique_ptr<ScratchBuffer> take_scratch() {
     buffer = std::move(pool.back());
     pool.pop_back();
   }
-  if (++buffer->epoch == 0) {   // after 2^32 uses old entries would look new
+  if (++buffer->epoch == 0) {  // after 2^32 uses old entries would look new
     buffer->slots.clear();
     buffer->epoch = 1;
   }

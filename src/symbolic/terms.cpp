@@ -88,7 +88,17 @@ Int128 gcd(Int128 a, Int128 b) {
   return a;
 }
 
-constexpr int kMaxDepth = 500;  // of ADDs and MULs looked through; deeper ones are not known to divide
+/// Limits of a look through ADDs and MULs; what lies beyond is not known to divide or to grow. A small graph can be a huge tree.
+struct Effort {
+  int depth = 500;
+  int nodes = 4096;
+  bool spent() { return --nodes < 0 || depth < 0; }
+  struct Deeper {
+    explicit Deeper(Effort& e) : effort(e) { --effort.depth; }
+    ~Deeper() { ++effort.depth; }
+    Effort& effort;
+  };
+};
 
 Int128 lane_gcd(UOp vconst) {
   Int128 g = 0;
@@ -116,28 +126,30 @@ UOp divided_constant(UOp x, Int128 v) {
   return x.graph().const_vector(x.dtype(), std::move(lanes));
 }
 
-UOp divided(UOp x, Int128 v, int depth) {
+UOp divided(UOp x, Int128 v, Effort& effort) {
   if (v == 1) return x;
-  if (v == 0 || depth > kMaxDepth) return UOp();
+  if (v == 0 || effort.spent()) return UOp();
+  Effort::Deeper deeper(effort);
   if (x.is(OpSet{Op::Const, Op::Vconst})) return divided_constant(x, v);
   if (x.is(Op::Add)) {
-    UOp a = divided(x.src(0), v, depth + 1);
-    UOp b = a ? divided(x.src(1), v, depth + 1) : UOp();
+    UOp a = divided(x.src(0), v, effort);
+    UOp b = a ? divided(x.src(1), v, effort) : UOp();
     return b ? a + b : UOp();
   }
   if (x.is(Op::Mul)) {
-    if (UOp a = divided(x.src(0), v, depth + 1)) return a * x.src(1);
-    if (UOp b = divided(x.src(1), v, depth + 1)) return x.src(0) * b;
+    if (UOp a = divided(x.src(0), v, effort)) return a * x.src(1);
+    if (UOp b = divided(x.src(1), v, effort)) return x.src(0) * b;
   }
   return UOp();
 }
 
-bool increases(UOp x, int depth) {
+bool increases(UOp x, Effort& effort) {
   if (x.is(kIrreducibleOps)) return true;
-  if (depth > kMaxDepth) return false;
-  if (x.is(Op::Add)) return increases(x.src(0), depth + 1) && increases(x.src(1), depth + 1);
+  if (effort.spent()) return false;
+  Effort::Deeper deeper(effort);
+  if (x.is(Op::Add)) return increases(x.src(0), effort) && increases(x.src(1), effort);
   if (x.is(OpSet{Op::Mul, Op::Idiv}) && x.src(1).is_const() && x.src(1).const_int() >= 0)
-    return increases(x.src(0), depth + 1);
+    return increases(x.src(0), effort);
   return false;
 }
 
@@ -156,11 +168,15 @@ Int128 const_factor(UOp x) {
 
 std::optional<UOp> divides(UOp x, Int128 v) {
   if (!x.dtype().is_index()) return v == 1 ? std::optional(x) : std::nullopt;
-  UOp d = divided(x, v, 0);
+  Effort effort;
+  UOp d = divided(x, v, effort);
   return d ? std::optional(d) : std::nullopt;
 }
 
-bool is_increasing(UOp x) { return x.dtype().is_index() && increases(x, 0); }
+bool is_increasing(UOp x) {
+  Effort effort;
+  return x.dtype().is_index() && increases(x, effort);
+}
 
 // ---- rules ----
 

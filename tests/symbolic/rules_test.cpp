@@ -292,5 +292,16 @@ TEST(Simplify, ends_in_time_on_a_long_sum) {
   EXPECT_TRUE(simplify(sum));
 }
 
+TEST(Simplify, ends_in_time_where_a_small_graph_is_a_huge_tree) {
+  Graph g;
+  UOp x = g.variable("x", 0, 9), y = g.variable("y", 1, 3);
+  UOp sum = x * 4;
+  for (int i = 0; i < 60; ++i) sum = sum + (sum + g.variable("z" + std::to_string(i), 0, 9));
+  UOp scaled = sum * y;
+  EXPECT_TRUE(simplify(scaled.idiv(g.const_index(4))));
+  EXPECT_TRUE(simplify((scaled + x).lt(g.const_index(100))));
+  is_increasing(sum);
+}
+
 }  // namespace
 }  // namespace quern
