@@ -1,8 +1,6 @@
 // Compiles every kernel of a corpus, text to source, on one thread, and prints the times a kernel and the peak memory.
 //   bench_compile_corpus [--target T,...] [--opts heuristic] [--limit N] FILE...
 // With no file it takes the kernels of examples/kernels.
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -10,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include "engine/compile.h"
 #include "engine/corpus.h"
@@ -47,11 +46,15 @@ void measure(const std::vector<CorpusItem>& items, const Target& target, const s
   if (times.empty()) return;
   std::sort(times.begin(), times.end());
   double sum = std::accumulate(times.begin(), times.end(), 0.0, [](double s, const auto& t) { return s + t.first; });
-  auto ms = [&](double quantile) { return times[static_cast<size_t>(quantile * static_cast<double>(times.size() - 1))].first * 1e3; };
-  fmt::print("{:<12} {:>6} kernels  mean {:.3f} ms  median {:.3f}  p99 {:.3f}  worst {:.3f} ({})  {:.0f} kernels/s  peak {} MB{}\n",
-             target.name, times.size(), sum / static_cast<double>(times.size()) * 1e3, ms(0.5), ms(0.99), ms(1),
-             items[times.back().second].key, static_cast<double>(times.size()) / total, peak_memory_mb(),
-             failed ? fmt::format("  {} failed", failed) : "");
+  auto ms = [&](double quantile) {
+    return times[static_cast<size_t>(quantile * static_cast<double>(times.size() - 1))].first * 1e3;
+  };
+  fmt::print(
+      "{:<12} {:>6} kernels  mean {:.3f} ms  median {:.3f}  p99 {:.3f}  worst {:.3f} ({})  {:.0f} kernels/s  peak {} "
+      "MB{}\n",
+      target.name, times.size(), sum / static_cast<double>(times.size()) * 1e3, ms(0.5), ms(0.99), ms(1),
+      items[times.back().second].key, static_cast<double>(times.size()) / total, peak_memory_mb(),
+      failed ? fmt::format("  {} failed", failed) : "");
   for (int i = 0; i < show && static_cast<size_t>(i) < times.size(); ++i) {
     const auto& [time, at] = times[times.size() - 1 - static_cast<size_t>(i)];
     fmt::print("    {:.3f} ms {}\n", time * 1e3, items[at].key);

@@ -1,9 +1,9 @@
 // Builds a kernel, compiles it for this CPU and runs it: out = relu(a @ b), 64 x 96 times 96 x 32.
-#include <quern/quern.h>
-
 #include <cmath>
 #include <cstdio>
 #include <vector>
+
+#include <quern/quern.h>
 
 int main() {
   const int64_t m = 64, n = 32, k = 96;
@@ -25,6 +25,7 @@ int main() {
       for (int64_t x = 0; x < k; ++x) sum += left[i * k + x] * right[x * n + j];
       worst = std::fmax(worst, std::fabs(out[i * n + j] - std::fmax(sum, 0)));
     }
-  std::printf("%s with %s: %.1f us, off by %g at most\n", relu_matmul.name().c_str(), relu_matmul.opts().c_str(), seconds * 1e6, worst);
+  std::printf("%s with %s: %.1f us, off by %g at most\n", relu_matmul.name().c_str(), relu_matmul.opts().c_str(),
+              seconds * 1e6, worst);
   return worst < 1e-3 ? 0 : 1;
 }

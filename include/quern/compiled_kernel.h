@@ -16,8 +16,8 @@ namespace quern {
 struct BufferArgument {
   int number;
   DataType type;
-  int64_t elements;   ///< at least so many
-  bool is_output;     ///< the kernel writes it
+  int64_t elements;  ///< at least so many
+  bool is_output;    ///< the kernel writes it
 };
 
 /// A number to give when the kernel runs, and its inclusive bounds.
@@ -37,9 +37,12 @@ struct Array {
 
 template <class T>
 constexpr DataType data_type_of() {
-  if constexpr (std::is_same_v<T, bool>) return DataType::Bool;
-  else if constexpr (std::is_same_v<T, float>) return DataType::Float;
-  else if constexpr (std::is_same_v<T, double>) return DataType::Double;
+  if constexpr (std::is_same_v<T, bool>)
+    return DataType::Bool;
+  else if constexpr (std::is_same_v<T, float>)
+    return DataType::Float;
+  else if constexpr (std::is_same_v<T, double>)
+    return DataType::Double;
   else {
     static_assert(std::is_integral_v<T>, "no DataType for this type: make the Array by hand");
     constexpr DataType kSigned[] = {DataType::Int8, DataType::Int16, DataType::Int32, DataType::Int64};
@@ -58,9 +61,9 @@ Array array(Container& container) {
 }
 
 struct CompileOptions {
-  std::string device = "CPU";        ///< CPU, CLANG or INTERP (quern devices)
-  std::string target;                ///< what to compile for; empty: the device's own
-  std::string opts = "heuristic";    ///< heuristic, reference, none, or a list: "UPCAST(0,4) LOCAL(1,8)"
+  std::string device = "CPU";      ///< CPU, CLANG or INTERP (quern devices)
+  std::string target;              ///< what to compile for; empty: the device's own
+  std::string opts = "heuristic";  ///< heuristic, reference, none, or a list: "UPCAST(0,4) LOCAL(1,8)"
 };
 
 /// A compiled kernel, ready to run any number of times. Copies share it. It may be run from several threads at once on buffers

@@ -10,14 +10,20 @@ namespace quern {
 namespace {
 
 constexpr std::array kTable = {
-    SettingInfo{"DEBUG", SettingType::Int, "0", "what the command tells on the way: 1 opts and times, 2 also the source", 0, 9},
+    SettingInfo{"DEBUG", SettingType::Int, "0",
+                "what the command tells on the way: 1 opts and times, 2 also the source", 0, 9},
     SettingInfo{"NOOPT", SettingType::Int, "0", "1: no opts where none are asked for", 0, 1},
-    SettingInfo{"TC", SettingType::Int, "1", "tensor cores: 0 off, 1 the instruction, 2 its shape only, 3 emulated", 0, 3},
-    SettingInfo{"TC_OPT", SettingType::Int, "0", "which matmuls get tensor cores: 0 plain, 1 also casts, 2 also padded", 0, 2},
-    SettingInfo{"CC", SettingType::Text, "", "the C compiler of device CLANG; empty: the first of clang and cc that is found"},
-    SettingInfo{"PATH", SettingType::Text, "/usr/local/bin:/usr/bin:/bin", "folders where the C compiler is looked for"},
+    SettingInfo{"TC", SettingType::Int, "1", "tensor cores: 0 off, 1 the instruction, 2 its shape only, 3 emulated", 0,
+                3},
+    SettingInfo{"TC_OPT", SettingType::Int, "0", "which matmuls get tensor cores: 0 plain, 1 also casts, 2 also padded",
+                0, 2},
+    SettingInfo{"CC", SettingType::Text, "",
+                "the C compiler of device CLANG; empty: the first of clang and cc that is found"},
+    SettingInfo{"PATH", SettingType::Text, "/usr/local/bin:/usr/bin:/bin",
+                "folders where the C compiler is looked for"},
     SettingInfo{"TMPDIR", SettingType::Text, "/tmp", "where device CLANG keeps files while it compiles"},
-    SettingInfo{"QUERN_DUMP", SettingType::Text, "", "stages to print on the way, separated by commas; all: every stage"},
+    SettingInfo{"QUERN_DUMP", SettingType::Text, "",
+                "stages to print on the way, separated by commas; all: every stage"},
 };
 
 const SettingInfo& find(std::string_view name) {
@@ -35,8 +41,8 @@ int64_t to_number(const SettingInfo& row, std::string_view value) {
   if (error != std::errc{} || stop != end)
     throw Error("setting " + std::string(row.name) + " takes a number, not '" + std::string(value) + "'");
   if (number < row.min || number > row.max)
-    throw Error("setting " + std::string(row.name) + " takes " + std::to_string(row.min) + " to " + std::to_string(row.max) +
-                ", not " + std::to_string(number));
+    throw Error("setting " + std::string(row.name) + " takes " + std::to_string(row.min) + " to " +
+                std::to_string(row.max) + ", not " + std::to_string(number));
   return number;
 }
 

@@ -15,7 +15,7 @@ struct SettingInfo {
   SettingType type;
   std::string_view default_value;
   std::string_view help;
-  int64_t min = 0;   ///< of Int settings
+  int64_t min = 0;  ///< of Int settings
   int64_t max = 0;
 };
 

@@ -27,6 +27,6 @@ void add_compile(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_corpus(CLI::App& app, Context& context);
 void add_walk(CLI::App& app, Context& context);
-void add_lists(CLI::App& app);   ///< targets, devices, settings
+void add_lists(CLI::App& app);  ///< targets, devices, settings
 
 }  // namespace quern::cli

@@ -43,7 +43,8 @@ void run_compile(const Options& o, const Context& context) {
     fmt::print("{}\n", j.dump(2));
   } else {
     if (program.source.empty())
-      throw UsageError("no source for " + target.name + ": this build prints C and LLVM IR (--emit linear shows the program)");
+      throw UsageError("no source for " + target.name +
+                       ": this build prints C and LLVM IR (--emit linear shows the program)");
     fmt::print("{}\n", program.source);
   }
 }
@@ -55,8 +56,10 @@ void add_compile(CLI::App& app, Context& context) {
   CLI::App* sub = app.add_subcommand("compile", "Print what a kernel becomes for a target");
   sub->add_option("FILE", o->file, "Kernel in the reference notation, .gz or not; - is standard input")->required();
   sub->add_option("--target", o->target, "Target (quern targets lists them)")->capture_default_str();
-  sub->add_option("--opts", o->opts, "heuristic (default), reference, none, or a list such as \"UPCAST(0,4) LOCAL(1,8)\"");
-  sub->add_option("--emit", o->emit, "source; ast: the optimized kernel; graph: after each stage; linear: the program; json")
+  sub->add_option("--opts", o->opts,
+                  "heuristic (default), reference, none, or a list such as \"UPCAST(0,4) LOCAL(1,8)\"");
+  sub->add_option("--emit", o->emit,
+                  "source; ast: the optimized kernel; graph: after each stage; linear: the program; json")
       ->check(CLI::IsMember({"source", "ast", "graph", "linear", "json"}))
       ->capture_default_str();
   sub->callback([o, &context] { run_compile(*o, context); });

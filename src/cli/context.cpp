@@ -1,6 +1,5 @@
-#include <unistd.h>
-
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "ir/text.h"

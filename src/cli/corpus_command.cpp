@@ -1,8 +1,9 @@
-#include <unistd.h>
-
 #include <map>
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include "quern/error.h"
 
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -12,7 +13,6 @@
 #include "engine/corpus.h"
 #include "engine/records.h"
 #include "ir/text.h"
-#include "quern/error.h"
 
 namespace quern::cli {
 
@@ -53,7 +53,8 @@ Json decide(const CorpusItem& item, const Target& target, const OptimizeOptions&
   }
 }
 
-Outcome execute(const CorpusItem& item, Device& device, const Target& target, const Options& o, const Context& context) {
+Outcome execute(const CorpusItem& item, Device& device, const Target& target, const Options& o,
+                const Context& context) {
   Outcome out;
   Graph graph;
   try {
@@ -66,11 +67,13 @@ Outcome execute(const CorpusItem& item, Device& device, const Target& target, co
       ++out.counts[kNames[static_cast<int>(r.kind)]];
       if (r.kind == CheckResult::Kind::Skipped) ++out.counts["skipped: " + r.note];
       if (r.kind == CheckResult::Kind::Mismatch || r.kind == CheckResult::Kind::Failed)
-        out.line += Json{{"h", item.key}, {"t", target.name}, {"opts", opts}, {"seed", seed}, {"note", r.note}}.dump() + "\n";
+        out.line +=
+            Json{{"h", item.key}, {"t", target.name}, {"opts", opts}, {"seed", seed}, {"note", r.note}}.dump() + "\n";
     };
     if (o.walks == 0) one(o.opts, o.seed);
     for (int w = 0; w < o.walks; ++w)
-      one(random_walk(ast, target, o.walk_length, o.seed + static_cast<uint64_t>(w)), o.seed + static_cast<uint64_t>(w));
+      one(random_walk(ast, target, o.walk_length, o.seed + static_cast<uint64_t>(w)),
+          o.seed + static_cast<uint64_t>(w));
   } catch (const Error& e) {
     ++out.counts["failed"];
     out.line += Json{{"h", item.key}, {"t", target.name}, {"note", e.what()}}.dump() + "\n";
@@ -88,7 +91,7 @@ void run_corpus(const Options& o, Context& context) {
   std::vector<CorpusItem> items;
   for (const std::string& f : o.files)
     for (CorpusItem& item : read_corpus(f)) items.push_back(std::move(item));
-  if (o.sample && o.sample < items.size()) {   // evenly spread
+  if (o.sample && o.sample < items.size()) {  // evenly spread
     std::vector<CorpusItem> some;
     for (size_t i = 0; i < o.sample; ++i) some.push_back(std::move(items[i * items.size() / o.sample]));
     items = std::move(some);
@@ -100,7 +103,8 @@ void run_corpus(const Options& o, Context& context) {
   for (const std::string& t : o.targets) targets.push_back(&find_target(t));
   if (targets.empty()) targets.push_back(device ? &device->default_target() : &find_target("llvm"));
   for (const Target* t : targets)
-    if (device && !device->accepts(*t)) throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), t->name));
+    if (device && !device->accepts(*t))
+      throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), t->name));
 
   std::map<std::string, int> counts;
   size_t total = items.size() * targets.size();
@@ -134,13 +138,16 @@ void run_corpus(const Options& o, Context& context) {
 void add_corpus(CLI::App& app, Context& context) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("corpus", "Compile, or run and check, many kernels");
-  sub->add_option("FILE", o->files, "Kernels: JSON lines with \"h\" and \"ast\", or a kernel a line; .gz or not")->required();
+  sub->add_option("FILE", o->files, "Kernels: JSON lines with \"h\" and \"ast\", or a kernel a line; .gz or not")
+      ->required();
   sub->add_option("--target", o->targets, "Targets")->delimiter(',');
   sub->add_option("--opts", o->opts, "heuristic (default), reference, none, or a list of opts");
   sub->add_option("--emit", o->emit, "jsonl: an object a kernel and target")->check(CLI::IsMember({"jsonl"}));
-  CLI::Option* device = sub->add_option("--execute", o->device, "Run each kernel on this device and compare with the plain kernel");
+  CLI::Option* device =
+      sub->add_option("--execute", o->device, "Run each kernel on this device and compare with the plain kernel");
   sub->add_flag("--check", o->check, "Compare (always done with --execute)")->needs(device);
-  sub->add_option("--walks", o->walks, "With --execute: instead of --opts this many random walks of legal opts")->needs(device);
+  sub->add_option("--walks", o->walks, "With --execute: instead of --opts this many random walks of legal opts")
+      ->needs(device);
   sub->add_option("--walk-length", o->walk_length, "Opts a walk")->capture_default_str();
   sub->add_option("--seed", o->seed, "Seed of inputs and walks")->capture_default_str();
   sub->add_option("--max-ops", o->max_ops, "With --execute: skip kernels with more operations")->capture_default_str();

@@ -1,8 +1,8 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <string>
 #include <stdexcept>
+#include <string>
 
 #include "ir/graph.h"
 

@@ -55,7 +55,8 @@ Json json_of(const Decision& d, const std::string& key, const std::string& targe
 }
 
 Opt opt_of_json(const Json& json) {
-  Opt opt = parse_opt(json.at(0).get<std::string>() == "NOLOCALS" ? "NOLOCALS" : json.at(0).get<std::string>() + "(0,0)");
+  Opt opt =
+      parse_opt(json.at(0).get<std::string>() == "NOLOCALS" ? "NOLOCALS" : json.at(0).get<std::string>() + "(0,0)");
   opt.axis = json.at(1).is_null() ? std::nullopt : std::optional(json.at(1).get<int>());
   opt.amount = json.at(2).is_null() ? std::nullopt : std::optional(json.at(2).get<int>());
   return opt;

@@ -10,8 +10,8 @@ namespace quern::cli {
 namespace {
 
 void list_targets() {
-  fmt::print("{:<12} {:<8} {:<7} {:<7} {:<7} {:<7} {:>9}  {}\n", "target", "device", "threads", "shared", "images", "float4",
-             "shared B", "tensor cores");
+  fmt::print("{:<12} {:<8} {:<7} {:<7} {:<7} {:<7} {:>9}  {}\n", "target", "device", "threads", "shared", "images",
+             "float4", "shared B", "tensor cores");
   for (const std::string& name : target_names()) {
     const Target& t = find_target(name);
     std::string cores;
@@ -19,13 +19,15 @@ void list_targets() {
       cores += fmt::format("{}{}x{}x{} {}->{}", cores.empty() ? "" : ", ", tc.dims[0], tc.dims[1], tc.dims[2],
                            to_string(tc.dtype_in), to_string(tc.dtype_out));
     auto yes = [](bool b) { return b ? "yes" : "-"; };
-    fmt::print("{:<12} {:<8} {:<7} {:<7} {:<7} {:<7} {:>9}  {}\n", t.name, t.device, yes(t.has_local), yes(t.has_shared),
-               yes(t.has_images), yes(t.has_float4), t.has_shared ? std::to_string(t.shared_max) : "-", cores.empty() ? "-" : cores);
+    fmt::print("{:<12} {:<8} {:<7} {:<7} {:<7} {:<7} {:>9}  {}\n", t.name, t.device, yes(t.has_local),
+               yes(t.has_shared), yes(t.has_images), yes(t.has_float4),
+               t.has_shared ? std::to_string(t.shared_max) : "-", cores.empty() ? "-" : cores);
   }
 }
 
 void list_devices() {
-  for (const DeviceInfo& d : devices()) fmt::print("{:<8} {:<12} {}\n", d.name, d.available ? "available" : "absent", d.note);
+  for (const DeviceInfo& d : devices())
+    fmt::print("{:<8} {:<12} {}\n", d.name, d.available ? "available" : "absent", d.note);
 }
 
 void list_settings() {

@@ -1,12 +1,12 @@
-#include <unistd.h>
-
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include "quern/error.h"
 
 #include "cli/commands.h"
 #include "cli/input.h"
-#include "quern/error.h"
 
 // Exit status: 0, 1 (a check failed, or an internal error), 2 (bad usage or input).
 int main(int argc, char** argv) {

@@ -53,14 +53,17 @@ Header parse_header(const std::string& path, const std::string& file) {
   if (h.data_start > file.size()) throw UsageError(path + ": the .npy header is cut off");
   std::string text = file.substr(8 + length_bytes, length);
   std::smatch m;
-  if (!std::regex_search(text, m, std::regex("'descr':\\s*'([^']*)'"))) throw UsageError(path + ": no dtype in the .npy header");
+  if (!std::regex_search(text, m, std::regex("'descr':\\s*'([^']*)'")))
+    throw UsageError(path + ": no dtype in the .npy header");
   h.descr = m[1];
   h.fortran_order = std::regex_search(text, std::regex("'fortran_order':\\s*True"));
-  if (!std::regex_search(text, m, std::regex("'shape':\\s*\\(([^)]*)\\)"))) throw UsageError(path + ": no shape in the .npy header");
+  if (!std::regex_search(text, m, std::regex("'shape':\\s*\\(([^)]*)\\)")))
+    throw UsageError(path + ": no shape in the .npy header");
   std::string shape = m[1];
   const std::regex digits("\\d+");
   for (std::sregex_iterator it(shape.begin(), shape.end(), digits), end; it != end; ++it)
-    if (__builtin_mul_overflow(h.elements, std::stoll(it->str()), &h.elements)) throw UsageError(path + ": shape is too large");
+    if (__builtin_mul_overflow(h.elements, std::stoll(it->str()), &h.elements))
+      throw UsageError(path + ": shape is too large");
   return h;
 }
 
@@ -72,19 +75,22 @@ std::unique_ptr<Buffer> read_npy(const std::string& path, Scalar dtype, int64_t 
   std::string file((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   Header h = parse_header(path, file);
   if (h.descr != descr_of(dtype))
-    throw UsageError(fmt::format("{} holds {}, the kernel's buffer is {} ({})", path, h.descr, to_string(dtype), descr_of(dtype)));
+    throw UsageError(
+        fmt::format("{} holds {}, the kernel's buffer is {} ({})", path, h.descr, to_string(dtype), descr_of(dtype)));
   if (h.fortran_order) throw UsageError(path + " is in Fortran order; save it in C order");
-  if (h.elements != size) throw UsageError(fmt::format("{} holds {} elements, the kernel's buffer {}", path, h.elements, size));
+  if (h.elements != size)
+    throw UsageError(fmt::format("{} holds {} elements, the kernel's buffer {}", path, h.elements, size));
   auto buffer = std::make_unique<Buffer>(dtype, size);
   if (file.size() - h.data_start < buffer->bytes())
-    throw UsageError(fmt::format("{} is cut off: {} bytes of data instead of {}", path, file.size() - h.data_start, buffer->bytes()));
+    throw UsageError(fmt::format("{} is cut off: {} bytes of data instead of {}", path, file.size() - h.data_start,
+                                 buffer->bytes()));
   std::memcpy(buffer->data(), file.data() + h.data_start, buffer->bytes());
   return buffer;
 }
 
 void write_npy(const std::string& path, const Buffer& buffer) {
-  std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}", descr_of(buffer.dtype()), buffer.size());
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}",
+                                   descr_of(buffer.dtype()), buffer.size());
   header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 10 - 1, ' ');
   header += '\n';
   std::ofstream out(path, std::ios::binary);

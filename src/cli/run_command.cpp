@@ -27,21 +27,24 @@ struct Options {
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* what) {
   size_t at = text.find('=');
   if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    throw UsageError(fmt::format("{} \"{}\" is not of the form {}", what, text, std::string_view(what) == "--var" ? "NAME=VALUE" : "N=FILE.npy"));
+    throw UsageError(fmt::format("{} \"{}\" is not of the form {}", what, text,
+                                 std::string_view(what) == "--var" ? "NAME=VALUE" : "N=FILE.npy"));
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
 int64_t number(const std::string& text, const std::string& what) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) throw UsageError(what + ": \"" + text + "\" is not a number");
+  if (error != std::errc() || end != text.data() + text.size())
+    throw UsageError(what + ": \"" + text + "\" is not a number");
   return value;
 }
 
 size_t position_of(const Program& program, const std::string& text, const char* what) {
   int64_t n = number(text, what);
   auto it = std::find(program.globals.begin(), program.globals.end(), n);
-  if (it == program.globals.end()) throw UsageError(fmt::format("{} {}: the kernel has no buffer {}", what, text, text));
+  if (it == program.globals.end())
+    throw UsageError(fmt::format("{} {}: the kernel has no buffer {}", what, text, text));
   return static_cast<size_t>(it - program.globals.begin());
 }
 
@@ -73,7 +76,8 @@ void run_run(const Options& o, Context& context) {
   LoadedKernel k = load_kernel(o.file);
   std::shared_ptr<Device> device = open_device(o.device);
   const Target& target = o.target.empty() ? device->default_target() : find_target(o.target);
-  if (!device->accepts(target)) throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), target.name));
+  if (!device->accepts(target))
+    throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), target.name));
   Kernel kernel = optimize(k.ast, target, context.optimize_options(o.opts));
   Program program = compile(kernel, context.stage_hook());
   context.tell(kernel, program);
@@ -112,7 +116,9 @@ void add_run(CLI::App& app, Context& context) {
   sub->add_option("--target", o->target, "Target to compile for, if not the device's own (INTERP runs any)");
   sub->add_option("--opts", o->opts, "heuristic (default), reference, none, or a list of opts");
   sub->add_flag("--check", o->check, "Compare every output with the plain kernel's, on random inputs");
-  sub->add_option("--repeat", o->repeat, "Run this often and tell the best time")->check(CLI::PositiveNumber)->capture_default_str();
+  sub->add_option("--repeat", o->repeat, "Run this often and tell the best time")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   sub->add_option("--seed", o->seed, "Seed of inputs and variables that are not given")->capture_default_str();
   sub->add_option("--in", o->inputs, "N=FILE.npy: contents of buffer N");
   sub->add_option("--out", o->outputs, "N=FILE.npy: write buffer N there (0 is the first output)");

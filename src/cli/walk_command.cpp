@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "quern/error.h"
+
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/json_records.h"
@@ -9,7 +11,6 @@
 #include "engine/corpus.h"
 #include "engine/records.h"
 #include "ir/text.h"
-#include "quern/error.h"
 
 namespace quern::cli {
 
@@ -72,7 +73,8 @@ void run_walk(const Options& o) {
     try {
       if (end > at) walks.push_back(Json::parse(file.substr(at, end - at)));
       if (end > at && !texts.contains(walks.back().at("h").get<std::string>()))
-        throw UsageError(fmt::format("{}:{}: no kernel {} in the files given", o.walks, number, walks.back()["h"].dump()));
+        throw UsageError(
+            fmt::format("{}:{}: no kernel {} in the files given", o.walks, number, walks.back()["h"].dump()));
     } catch (const nlohmann::json::exception& e) {
       throw UsageError(fmt::format("{}:{}: not a walk: {}", o.walks, number, e.what()));
     }
@@ -92,7 +94,8 @@ void add_walk(CLI::App& app, Context&) {
   CLI::App* sub = app.add_subcommand("walk", "Replay walks of opts and print what was legal at each step");
   sub->add_option("--kernels", o->kernels, "Files with the kernels (JSON lines with \"h\" and \"ast\")")->required();
   sub->add_option("--target", o->target, "Target")->required();
-  sub->add_option("WALKS", o->walks, "Walks: JSON lines with \"h\" and \"steps\", each step with its \"pick\"")->required();
+  sub->add_option("WALKS", o->walks, "Walks: JSON lines with \"h\" and \"steps\", each step with its \"pick\"")
+      ->required();
   sub->add_option("--jobs", o->jobs, "Threads")->check(CLI::PositiveNumber)->capture_default_str();
   sub->callback([o] { run_walk(*o); });
 }

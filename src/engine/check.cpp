@@ -8,9 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "quern/error.h"
+
 #include "engine/compile.h"
 #include "ir/eval.h"
-#include "quern/error.h"
 
 namespace quern {
 
@@ -39,9 +40,9 @@ ConstBits get(const Buffer& b, int64_t i) {
 
 /// What the ops of a kernel ask of its inputs.
 struct Traits {
-  bool positive = false;   // LOG2, SQRT, RECIP: keep away from zero and below
-  bool cipher = false;     // THREEFRY: any bits
-  bool gathers = false;    // ints compared with each other: indices
+  bool positive = false;  // LOG2, SQRT, RECIP: keep away from zero and below
+  bool cipher = false;    // THREEFRY: any bits
+  bool gathers = false;   // ints compared with each other: indices
   int64_t largest_dim = 1;
 };
 
@@ -82,7 +83,9 @@ int64_t total_bytes(const Program& p) {
 }
 
 double estimated_ops(const Program& p) {
-  auto value = [](const SInt& s) { return static_cast<double>(s.is_int() ? s.value() : static_cast<int64_t>(s.expr().vmax())); };
+  auto value = [](const SInt& s) {
+    return static_cast<double>(s.is_int() ? s.value() : static_cast<int64_t>(s.expr().vmax()));
+  };
   return value(p.estimates.ops) + value(p.estimates.load_store_bytes) / 4;
 }
 
@@ -145,7 +148,8 @@ Tolerance tolerance_of(UOp ast) {
           double n = 1;
           const Shape& shape = std::get<const ShapeTracker*>(x.arg())->shape();
           for (int32_t axis : std::get<const ReduceArg*>(u.arg())->axes)
-            if (static_cast<size_t>(axis) < shape.size()) n *= static_cast<double>(max_of(shape[static_cast<size_t>(axis)]));
+            if (static_cast<size_t>(axis) < shape.size())
+              n *= static_cast<double>(max_of(shape[static_cast<size_t>(axis)]));
           terms = std::max(terms, n);
         }
     }
@@ -157,7 +161,8 @@ Tolerance tolerance_of(UOp ast) {
   return t;
 }
 
-Difference compare_outputs(const Program& program, const Buffers& want, const Buffers& got, const Tolerance& tolerance) {
+Difference compare_outputs(const Program& program, const Buffers& want, const Buffers& got,
+                           const Tolerance& tolerance) {
   Difference result;
   for (size_t n = 0; n < program.globals.size(); ++n) {
     int number = program.globals[n];
@@ -185,19 +190,22 @@ Difference compare_outputs(const Program& program, const Buffers& want, const Bu
         if ((std::isnan(u) && std::isnan(v)) || u == v) continue;
         double allowed = tolerance.relative * std::max(std::fabs(u), std::fabs(v)) + tolerance.of_scale * scale;
         double off = std::fabs(u - v);
-        if (std::isfinite(u) && std::isfinite(v)) result.worst = std::max(result.worst, off / std::max(allowed, 1e-300));
+        if (std::isfinite(u) && std::isfinite(v))
+          result.worst = std::max(result.worst, off / std::max(allowed, 1e-300));
         if (off <= allowed) continue;
       }
       if (first < 0) first = i;
       ++wrong;
     }
-    if (wrong > 0 && (is_float || static_cast<double>(wrong) > tolerance.int_fraction * static_cast<double>(a.size()))) {
+    if (wrong > 0 &&
+        (is_float || static_cast<double>(wrong) > tolerance.int_fraction * static_cast<double>(a.size()))) {
       result.equal = false;
       auto show = [&](const Buffer& v) {
-        return is_float ? fmt::format("{}", float_of_const(get(v, first))) : to_string(int_of_const(v.dtype(), get(v, first)));
+        return is_float ? fmt::format("{}", float_of_const(get(v, first)))
+                        : to_string(int_of_const(v.dtype(), get(v, first)));
       };
-      result.text = fmt::format("output {} differs in {} of {} elements, first at {}: {} instead of {}", number, wrong, a.size(),
-                                first, show(b), show(a));
+      result.text = fmt::format("output {} differs in {} of {} elements, first at {}: {} instead of {}", number, wrong,
+                                a.size(), first, show(b), show(a));
       return result;
     }
   }
@@ -208,7 +216,8 @@ CheckResult check_kernel(const Kernel& kernel, Device& device, uint64_t seed, co
   CheckResult result;
   try {
     UOp ast = kernel.ast();
-    if (!kernel.target().has_images && uses_images(ast)) return {CheckResult::Kind::Skipped, "the target has no images"};
+    if (!kernel.target().has_images && uses_images(ast))
+      return {CheckResult::Kind::Skipped, "the target has no images"};
     Program fast = compile(kernel);
     double ops = estimated_ops(fast);
     if (total_bytes(fast) > limits.max_bytes) return {CheckResult::Kind::Skipped, "needs too much memory"};

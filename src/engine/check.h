@@ -22,30 +22,30 @@ VarValues make_vars(const Program& program, uint64_t seed);
 
 /// How far two runs of a kernel may differ, from its dtypes and the length of its reductions.
 struct Tolerance {
-  double relative = 0;       ///< of the larger value
-  double of_scale = 0;       ///< of the largest value of the output
-  double int_fraction = 0;   ///< share of int outputs that may differ, where they are made from rounded floats
+  double relative = 0;      ///< of the larger value
+  double of_scale = 0;      ///< of the largest value of the output
+  double int_fraction = 0;  ///< share of int outputs that may differ, where they are made from rounded floats
 };
 Tolerance tolerance_of(UOp ast);
 
 struct Difference {
   bool equal = true;
-  std::string text;   ///< where and by how much, if not equal
-  double worst = 0;   ///< largest difference over the allowed one
+  std::string text;  ///< where and by how much, if not equal
+  double worst = 0;  ///< largest difference over the allowed one
 };
 /// NaN equals NaN.
 Difference compare_outputs(const Program& program, const Buffers& want, const Buffers& got, const Tolerance& tolerance);
 
 struct CheckLimits {
-  int64_t max_bytes = int64_t{2} << 30;            ///< of all buffers of one run
-  double max_ops = 2e10;                           ///< more than that is skipped
-  double max_interpreted_ops = 2e5;                ///< the plain kernel is interpreted up to here, else compiled too
-  double max_device_interpreted_ops = 1e8;         ///< when the device itself is the interpreter
+  int64_t max_bytes = int64_t{2} << 30;     ///< of all buffers of one run
+  double max_ops = 2e10;                    ///< more than that is skipped
+  double max_interpreted_ops = 2e5;         ///< the plain kernel is interpreted up to here, else compiled too
+  double max_device_interpreted_ops = 1e8;  ///< when the device itself is the interpreter
 };
 
 struct CheckResult {
   enum class Kind { Match, Mismatch, Skipped, Failed } kind = Kind::Match;
-  std::string note;          ///< the difference, why it was skipped, or the error
+  std::string note;  ///< the difference, why it was skipped, or the error
   double worst = 0;
   double seconds = 0;        ///< of the optimized program's run
   bool interpreted = false;  ///< the plain kernel ran in the interpreter

@@ -13,8 +13,8 @@ struct Access {
   Op op;
   int64_t number;
   DType type;
-  int64_t elements;   ///< by the reference's estimate
-  int64_t needed;     ///< one past the largest element that may be touched
+  int64_t elements;  ///< by the reference's estimate
+  int64_t needed;    ///< one past the largest element that may be touched
 };
 
 /// One past the largest element that the first view may touch, whatever is stacked on it; nothing if that is symbolic.
@@ -43,7 +43,8 @@ std::vector<Access> accesses(UOp ast) {
     if (!u.is({Op::Load, Op::Store}) || !u.src(0).is(Op::DefineGlobal)) continue;
     const ShapeTracker& st = *std::get<const ShapeTracker*>(u.src(1).arg());
     int64_t estimate = real_size(ast.graph(), st);
-    all.push_back({u.op(), std::get<int64_t>(u.src(0).arg()), u.src(0).dtype(), estimate, elements_needed(st, estimate)});
+    all.push_back(
+        {u.op(), std::get<int64_t>(u.src(0).arg()), u.src(0).dtype(), estimate, elements_needed(st, estimate)});
   }
   return all;
 }

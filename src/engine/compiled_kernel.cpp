@@ -2,16 +2,17 @@
 
 #include <algorithm>
 
+#include "quern/error.h"
+
 #include "engine/compile.h"
 #include "engine/kernel_graph.h"
 #include "ir/text.h"
-#include "quern/error.h"
 #include "runtime/device.h"
 
 namespace quern {
 
 struct CompiledKernel::Impl {
-  Graph graph;   // of its own: a graph belongs to one thread, and the program's nodes live as long as this
+  Graph graph;  // of its own: a graph belongs to one thread, and the program's nodes live as long as this
   std::shared_ptr<Device> device;
   Program program;
   std::unique_ptr<Executable> executable;

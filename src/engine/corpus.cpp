@@ -1,12 +1,11 @@
 #include "engine/corpus.h"
 
-#include <zlib.h>
-
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
+#include <zlib.h>
 
 namespace quern {
 
@@ -73,8 +72,10 @@ std::vector<CorpusItem> read_corpus(const std::string& path) {
     ++number;
     if (is_blank(line)) continue;
     std::string where = path + ":" + std::to_string(number);
-    if (is_json(line)) items.push_back(parse_json_item(line, where));
-    else items.push_back({std::to_string(number), std::string(line)});
+    if (is_json(line))
+      items.push_back(parse_json_item(line, where));
+    else
+      items.push_back({std::to_string(number), std::string(line)});
   }
   return items;
 }

@@ -16,7 +16,8 @@ std::string infix(const SInt& s) { return s.is_int() ? std::to_string(s.value())
 std::string reference_node_text(UOp size) {
   constexpr std::string_view kIndex = "dtypes.index", kInt = "dtypes.int";
   std::string text = print(size, TextStyle::Indented);
-  for (size_t at = text.find(kIndex); at != std::string::npos; at = text.find(kIndex, at)) text.replace(at, kIndex.size(), kInt);
+  for (size_t at = text.find(kIndex); at != std::string::npos; at = text.find(kIndex, at))
+    text.replace(at, kIndex.size(), kInt);
   return text;
 }
 
@@ -82,8 +83,8 @@ std::string print_linear(const LinearProgram& program) {
     }
     Writer payload{TextStyle::Flat};
     print_payload(payload, u);
-    text += fmt::format("{:4} {:{}}{:<14} {:<24} [{}] {}\n", i, "", 2 * depth, to_string(u.op()), to_string(u.dtype()), sources,
-                        payload.text);
+    text += fmt::format("{:4} {:{}}{:<14} {:<24} [{}] {}\n", i, "", 2 * depth, to_string(u.op()), to_string(u.dtype()),
+                        sources, payload.text);
     if (u.is({Op::Range, Op::If})) ++depth;
   }
   return text;

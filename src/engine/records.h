@@ -9,13 +9,13 @@ namespace quern {
 
 /// What was decided for a kernel, in the words of the conformance data: sizes, opts, colours and launch dims as text.
 struct Decision {
-  std::vector<std::string> base;      ///< shape before opts; symbolic sizes as nodes in the reference's notation
+  std::vector<std::string> base;  ///< shape before opts; symbolic sizes as nodes in the reference's notation
   std::vector<Opt> opts;
-  std::vector<std::string> shape;     ///< after opts; symbolic sizes in infix
+  std::vector<std::string> shape;  ///< after opts; symbolic sizes in infix
   std::vector<std::string> colors;
-  std::string tensor_core;            ///< empty: none
+  std::string tensor_core;  ///< empty: none
   std::string name;
-  std::vector<std::string> global_size, local_size;   ///< empty: none
+  std::vector<std::string> global_size, local_size;  ///< empty: none
   std::string ops, load_store_bytes, buffer_bytes;
   size_t num_uops = 0;
 };

@@ -25,7 +25,7 @@ bool unbounded(ValueBounds b) { return b.min <= -kUnbounded || b.max >= kUnbound
 
 ValueBounds sum(Scalar s, ValueBounds a, ValueBounds b) {
   Int128 lo = a.min + b.min, hi = a.max + b.max;
-  if (a.min <= -kUnbounded || b.min <= -kUnbounded) lo = -kUnbounded;   // a clamped bound stays one
+  if (a.min <= -kUnbounded || b.min <= -kUnbounded) lo = -kUnbounded;  // a clamped bound stays one
   if (a.max >= kUnbounded || b.max >= kUnbounded) hi = kUnbounded;
   return fit(s, lo, hi);
 }
@@ -65,7 +65,8 @@ ValueBounds quotient(Scalar s, ValueBounds a, ValueBounds b) {
 ValueBounds remainder(Scalar s, ValueBounds a, ValueBounds b) {
   if (s == Scalar::Index) {
     if (b.min > 0) {
-      if (b.min == b.max && a.min > -kUnbounded && a.max < kUnbounded && floor_div(a.min, b.min) == floor_div(a.max, b.min))
+      if (b.min == b.max && a.min > -kUnbounded && a.max < kUnbounded &&
+          floor_div(a.min, b.min) == floor_div(a.max, b.min))
         return {floor_mod(a.min, b.min), floor_mod(a.max, b.min)};
       return {0, b.max - 1};
     }

@@ -60,8 +60,8 @@ int DType::itemsize() const {
 std::string to_string(const DType& t) {
   std::string lanes = t.ptr_lanes != 1 ? ".vec(" + std::to_string(t.ptr_lanes) + ")" : "";
   if (t.is_image())
-    return std::string("dtypes.") + (t.image_half ? "imageh" : "imagef") + "((" + std::to_string(t.image_height) + ", " +
-           std::to_string(t.image_width) + ", 4))" + lanes;
+    return std::string("dtypes.") + (t.image_half ? "imageh" : "imagef") + "((" + std::to_string(t.image_height) +
+           ", " + std::to_string(t.image_width) + ", 4))" + lanes;
   std::string text = "dtypes." + std::string(to_string(t.scalar));
   if (t.count > 1) text += ".vec(" + std::to_string(t.count) + ")";
   if (t.is_ptr()) text += std::string(".ptr(") + (t.is_local() ? "local=True" : "") + ")" + lanes;

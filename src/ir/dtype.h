@@ -9,7 +9,21 @@ namespace quern {
 /// Scalar types in the reference's promotion order. `Index` is the type of index arithmetic: an unbounded integer with floor
 /// division; it has no size and never reaches a renderer.
 enum class Scalar : uint8_t {
-  Void, Bool, Int8, UInt8, Int16, UInt16, Int32, UInt32, Int64, UInt64, Half, BFloat16, Float, Double, Index
+  Void,
+  Bool,
+  Int8,
+  UInt8,
+  Int16,
+  UInt16,
+  Int32,
+  UInt32,
+  Int64,
+  UInt64,
+  Half,
+  BFloat16,
+  Float,
+  Double,
+  Index
 };
 inline constexpr int kNumScalars = 15;
 
@@ -17,15 +31,15 @@ inline constexpr int kNumScalars = 15;
 using ScalarSet = uint16_t;
 constexpr ScalarSet scalar_bit(Scalar s) { return static_cast<ScalarSet>(1u << static_cast<unsigned>(s)); }
 inline constexpr ScalarSet kAnyScalar = 0x7FFF;
-inline constexpr ScalarSet kSignedInts = scalar_bit(Scalar::Int8) | scalar_bit(Scalar::Int16) | scalar_bit(Scalar::Int32) |
-                                         scalar_bit(Scalar::Int64);
-inline constexpr ScalarSet kUnsignedInts = scalar_bit(Scalar::UInt8) | scalar_bit(Scalar::UInt16) |
-                                           scalar_bit(Scalar::UInt32) | scalar_bit(Scalar::UInt64);
-inline constexpr ScalarSet kMachineInts = kSignedInts | kUnsignedInts;   ///< ints that wrap
+inline constexpr ScalarSet kSignedInts =
+    scalar_bit(Scalar::Int8) | scalar_bit(Scalar::Int16) | scalar_bit(Scalar::Int32) | scalar_bit(Scalar::Int64);
+inline constexpr ScalarSet kUnsignedInts =
+    scalar_bit(Scalar::UInt8) | scalar_bit(Scalar::UInt16) | scalar_bit(Scalar::UInt32) | scalar_bit(Scalar::UInt64);
+inline constexpr ScalarSet kMachineInts = kSignedInts | kUnsignedInts;  ///< ints that wrap
 inline constexpr ScalarSet kIndexOnly = scalar_bit(Scalar::Index);
 inline constexpr ScalarSet kAllInts = kMachineInts | kIndexOnly;
-inline constexpr ScalarSet kFloats = scalar_bit(Scalar::Half) | scalar_bit(Scalar::BFloat16) | scalar_bit(Scalar::Float) |
-                                     scalar_bit(Scalar::Double);
+inline constexpr ScalarSet kFloats =
+    scalar_bit(Scalar::Half) | scalar_bit(Scalar::BFloat16) | scalar_bit(Scalar::Float) | scalar_bit(Scalar::Double);
 inline constexpr ScalarSet kBoolOnly = scalar_bit(Scalar::Bool);
 
 enum class Space : uint8_t { Value, Global, Local, Image };
@@ -33,19 +47,19 @@ enum class Space : uint8_t { Value, Global, Local, Image };
 /// What an op gives: a scalar or a vector of up to 256 lanes, a pointer to global or local memory, or an image.
 /// Plain value; two dtypes are the same iff all members are equal.
 struct DType {
-  Scalar scalar = Scalar::Void;   ///< element type; for images the type a read gives (Float)
+  Scalar scalar = Scalar::Void;  ///< element type; for images the type a read gives (Float)
   Space space = Space::Value;
-  bool image_half = false;        ///< imageh: stored as half
-  uint16_t count = 1;             ///< lanes of the value, or of what is pointed to
-  uint16_t ptr_lanes = 1;         ///< a vector of pointers (while indices are expanded)
-  uint32_t image_height = 0;      ///< images are height x width x 4
+  bool image_half = false;    ///< imageh: stored as half
+  uint16_t count = 1;         ///< lanes of the value, or of what is pointed to
+  uint16_t ptr_lanes = 1;     ///< a vector of pointers (while indices are expanded)
+  uint32_t image_height = 0;  ///< images are height x width x 4
   uint32_t image_width = 0;
 
   constexpr DType() = default;
-  constexpr DType(Scalar s, uint16_t lanes = 1) : scalar(s), count(lanes) {}   // NOLINT: a scalar is a dtype
+  constexpr DType(Scalar s, uint16_t lanes = 1) : scalar(s), count(lanes) {}  // NOLINT: a scalar is a dtype
   bool operator==(const DType&) const = default;
 
-  bool is_ptr() const { return space != Space::Value; }       ///< pointer or image
+  bool is_ptr() const { return space != Space::Value; }  ///< pointer or image
   bool is_image() const { return space == Space::Image; }
   bool is_local() const { return space == Space::Local; }
   bool is_in(ScalarSet set) const { return (scalar_bit(scalar) & set) != 0; }

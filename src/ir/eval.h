@@ -22,8 +22,8 @@ ConstBits eval_cast(Scalar from, Scalar to, ConstBits value);
 /// A conversion by bits between types of the same size.
 ConstBits eval_bitcast(Scalar from, Scalar to, ConstBits value);
 
-ConstBits const_of_int(Scalar dtype, Int128 value);      ///< wraps; rounds for floats
-ConstBits const_of_float(Scalar dtype, double value);    ///< float dtypes only; rounds
+ConstBits const_of_int(Scalar dtype, Int128 value);    ///< wraps; rounds for floats
+ConstBits const_of_float(Scalar dtype, double value);  ///< float dtypes only; rounds
 Int128 int_of_const(Scalar dtype, ConstBits value);
 double float_of_const(ConstBits value);
 /// The raw little-endian bits of a value in memory, and back (bool is a byte).

@@ -7,9 +7,10 @@
 #include <memory_resource>
 #include <unordered_set>
 
+#include "quern/error.h"
+
 #include "base/hash.h"
 #include "ir/bounds.h"
-#include "quern/error.h"
 
 namespace quern {
 
@@ -65,7 +66,7 @@ class Pool {
   const T* intern(T value) { return &*items_.insert(std::move(value)).first; }
 
  private:
-  std::unordered_set<T, HashPayload> items_;   // nodes of a std::unordered_set do not move
+  std::unordered_set<T, HashPayload> items_;  // nodes of a std::unordered_set do not move
 };
 
 uint64_t hash_arg(const Arg& arg) {
@@ -74,14 +75,19 @@ uint64_t hash_arg(const Arg& arg) {
   return std::visit(
       [&](const auto& a) -> uint64_t {
         using T = std::decay_t<decltype(a)>;
-        if constexpr (std::is_same_v<T, std::monostate>) return 0;
-        else if constexpr (std::is_same_v<T, int64_t>) return hash_mix(1, static_cast<uint64_t>(a));
-        else if constexpr (std::is_same_v<T, ConstBits>) return hash_mix(2, a.bits);
-        else if constexpr (std::is_same_v<T, RangeArg>) return hash_mix(3, static_cast<uint64_t>(a.axis) << 1 | a.reduce);
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return 0;
+        else if constexpr (std::is_same_v<T, int64_t>)
+          return hash_mix(1, static_cast<uint64_t>(a));
+        else if constexpr (std::is_same_v<T, ConstBits>)
+          return hash_mix(2, a.bits);
+        else if constexpr (std::is_same_v<T, RangeArg>)
+          return hash_mix(3, static_cast<uint64_t>(a.axis) << 1 | a.reduce);
         else if constexpr (std::is_same_v<T, KernelInfo>)
           return hash_mix(4, static_cast<uint64_t>(a.local_dims) << 32 | static_cast<uint64_t>(a.upcasted) << 1 |
                                  static_cast<uint64_t>(a.dont_use_locals));
-        else return hash_mix(5, HashPayload{}(*a));   // by value: no address decides anything
+        else
+          return hash_mix(5, HashPayload{}(*a));  // by value: no address decides anything
       },
       arg);
 }
@@ -105,8 +111,10 @@ uint64_t hash_of(const ShapeTracker& st) {
 }
 
 SInt::SInt(UOp expr) {
-  if (expr.is_const()) value_ = static_cast<int64_t>(expr.const_int());
-  else expr_ = expr;
+  if (expr.is_const())
+    value_ = static_cast<int64_t>(expr.const_int());
+  else
+    expr_ = expr;
 }
 
 struct Graph::Storage {
@@ -120,7 +128,7 @@ struct Graph::Storage {
   static constexpr uint32_t kFree = UINT32_MAX;
   static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash); }
   static size_t start_of(uint64_t hash) { return static_cast<size_t>(hash >> 32); }
-  std::vector<Place> table = std::vector<Place>(size_t{1} << 10);   // open addressing, a power of two
+  std::vector<Place> table = std::vector<Place>(size_t{1} << 10);  // open addressing, a power of two
   std::vector<const Node*> nodes;
   Pool<Lanes> lanes;
   Pool<Axes> axes;
@@ -169,8 +177,9 @@ UOp Graph::node(Op op, DType dtype, std::span<const UOp> src, Arg arg) {
   auto* sources = static_cast<UOp*>(st.arena.allocate(std::max<size_t>(1, src.size()) * sizeof(UOp), alignof(UOp)));
   std::uninitialized_copy(src.begin(), src.end(), sources);
   void* place = st.arena.allocate(sizeof(Node), alignof(Node));
-  auto* made = new (place) Node{op,  dtype, static_cast<uint32_t>(src.size()), static_cast<uint32_t>(st.nodes.size()), hash,
-                                sources, arg, 0, 0, this};
+  auto* made = new (place)
+      Node{op, dtype, static_cast<uint32_t>(src.size()), static_cast<uint32_t>(st.nodes.size()), hash, sources, arg, 0,
+           0,  this};
   ValueBounds bounds = bounds_of(*made);
   made->vmin = bounds.min;
   made->vmax = bounds.max;
@@ -202,7 +211,7 @@ UOp Graph::const_int(DType dtype, Int128 value) {
 }
 
 UOp Graph::const_float(DType dtype, double value) {
-  if (value != value) value = std::numeric_limits<double>::quiet_NaN();   // one NaN: texts and machines have no others
+  if (value != value) value = std::numeric_limits<double>::quiet_NaN();  // one NaN: texts and machines have no others
   return const_bits(dtype, ConstBits{std::bit_cast<uint64_t>(value)});
 }
 

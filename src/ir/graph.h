@@ -48,13 +48,13 @@ class Graph {
   UOp const_vector(DType dtype, ConstVector values);
 
   UOp variable(std::string_view name, int64_t min, int64_t max, DType dtype = Scalar::Index);
-  UOp range(SInt start, SInt end, int axis, bool reduce = false);   ///< an index-typed RANGE
-  UOp view(ShapeTracker st);                                        ///< a VIEW node of void dtype
-  UOp index_of(const SInt& value);                                  ///< an index-typed node
+  UOp range(SInt start, SInt end, int axis, bool reduce = false);  ///< an index-typed RANGE
+  UOp view(ShapeTracker st);                                       ///< a VIEW node of void dtype
+  UOp index_of(const SInt& value);                                 ///< an index-typed node
   UOp vectorize(std::span<const UOp> lanes);
 
-  size_t size() const;             ///< nodes made so far
-  UOp at(uint32_t id) const;       ///< the node with this number
+  size_t size() const;        ///< nodes made so far
+  UOp at(uint32_t id) const;  ///< the node with this number
 
   /// Results of rewrites that depend on the node alone, by the node's number, kept as long as the graph (see RuleSet::Memo).
   static constexpr size_t kMemos = 3;

@@ -8,15 +8,27 @@
 namespace quern {
 
 enum class OpClass : uint8_t {
-  kControl, kMeta, kBuffer, kVector, kMovement, kDefine, kReduce, kConvert, kUnary, kBinary, kTernary, kTensorCore,
-  kMemory, kConstant
+  kControl,
+  kMeta,
+  kBuffer,
+  kVector,
+  kMovement,
+  kDefine,
+  kReduce,
+  kConvert,
+  kUnary,
+  kBinary,
+  kTernary,
+  kTensorCore,
+  kMemory,
+  kConstant
 };
 
 enum OpTraits : uint8_t {
   kNone = 0,
-  kCommutative = 1,   ///< f(a, b) = f(b, a)
-  kKeepsZero = 2,     ///< f(0, ...) = 0: zero padding may pass through it
-  kIrreducible = 4,   ///< an atom of index expressions
+  kCommutative = 1,  ///< f(a, b) = f(b, a)
+  kKeepsZero = 2,    ///< f(0, ...) = 0: zero padding may pass through it
+  kIrreducible = 4,  ///< an atom of index expressions
 };
 
 inline constexpr int kVariadic = -1;
@@ -82,7 +94,7 @@ inline constexpr OpSet kUnaryOps = OpSet::of_class(OpClass::kUnary);
 inline constexpr OpSet kBinaryOps = OpSet::of_class(OpClass::kBinary);
 inline constexpr OpSet kTernaryOps = OpSet::of_class(OpClass::kTernary);
 inline constexpr OpSet kAluOps = kUnaryOps | kBinaryOps | kTernaryOps;
-inline constexpr OpSet kBufferOps = OpSet::of_class(OpClass::kBuffer);   ///< LOAD, PRELOAD, STORE, VALID
+inline constexpr OpSet kBufferOps = OpSet::of_class(OpClass::kBuffer);  ///< LOAD, PRELOAD, STORE, VALID
 inline constexpr OpSet kIrreducibleOps = {Op::Const, Op::DefineVar, Op::Special, Op::Range};
 /// Ops that do not keep f(0) = 0 and so may not be padded through.
 inline constexpr OpSet kUnsafePadOps = {Op::Recip, Op::Log2, Op::Exp2, Op::Idiv};

@@ -2,9 +2,10 @@
 
 #include <bit>
 
+#include "quern/error.h"
+
 #include "ir/graph.h"
 #include "ir/scratch.h"
-#include "quern/error.h"
 
 namespace quern {
 
@@ -57,7 +58,8 @@ UOp UOp::gep(const Lanes& lanes) const {
   bool identity = static_cast<int>(lanes.size()) == dtype().lanes();
   for (size_t i = 0; identity && i < lanes.size(); ++i) identity = lanes[i] == static_cast<int32_t>(i);
   if (identity) return *this;
-  return graph().node(Op::Gep, dtype().scalar_type().vec(static_cast<int>(lanes.size())), {*this}, graph().intern(lanes));
+  return graph().node(Op::Gep, dtype().scalar_type().vec(static_cast<int>(lanes.size())), {*this},
+                      graph().intern(lanes));
 }
 
 UOp UOp::broadcast(int lanes) const {
@@ -78,7 +80,7 @@ std::vector<UOp> toposort(std::span<const UOp> roots) {
   std::vector<UOp> order;
   if (roots.empty()) return order;
   NodeScratch<bool> seen;
-  std::vector<std::pair<UOp, uint32_t>> stack;   // a node and the next source to visit
+  std::vector<std::pair<UOp, uint32_t>> stack;  // a node and the next source to visit
   for (UOp root : roots) {
     if (seen.get(root)) continue;
     seen.set(root, true);
@@ -102,7 +104,7 @@ std::vector<UOp> toposort(std::span<const UOp> roots) {
 
 bool depends_on(UOp root, UOp needle) {
   if (root == needle) return true;
-  if (root.id() < needle.id()) return false;   // sources are made before users
+  if (root.id() < needle.id()) return false;  // sources are made before users
   NodeScratch<bool> seen;
   std::vector<UOp> stack{root};
   while (!stack.empty()) {
@@ -125,7 +127,8 @@ std::vector<UOp> split(UOp x, Op op) {
     stack.pop_back();
     if (node.is(op))
       for (size_t i = node.num_src(); i-- > 0;) stack.push_back(node.src(i));
-    else leaves.push_back(node);
+    else
+      leaves.push_back(node);
   }
   return leaves;
 }
@@ -181,7 +184,7 @@ int compare_const(Scalar s, ConstBits a, ConstBits b) {
   if (scalar_bit(s) & kFloats) {
     double x = std::bit_cast<double>(a.bits), y = std::bit_cast<double>(b.bits);
     if (x < y || x > y) return order(x, y);
-    return order(a.bits, b.bits);   // NaNs and zeros by their bits
+    return order(a.bits, b.bits);  // NaNs and zeros by their bits
   }
   if (s == Scalar::UInt64) return order(a.bits, b.bits);
   return order(static_cast<int64_t>(a.bits), static_cast<int64_t>(b.bits));
@@ -195,14 +198,19 @@ int compare_arg(const Arg& a, const Arg& b, Scalar s) {
       [&](const auto& x) -> int {
         using T = std::decay_t<decltype(x)>;
         const T& y = std::get<T>(b);
-        if constexpr (std::is_same_v<T, std::monostate>) return 0;
-        else if constexpr (std::is_same_v<T, int64_t>) return order(x, y);
-        else if constexpr (std::is_same_v<T, ConstBits>) return compare_const(s, x, y);
-        else if constexpr (std::is_same_v<T, RangeArg>) return x.axis != y.axis ? order(x.axis, y.axis) : order(x.reduce, y.reduce);
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return 0;
+        else if constexpr (std::is_same_v<T, int64_t>)
+          return order(x, y);
+        else if constexpr (std::is_same_v<T, ConstBits>)
+          return compare_const(s, x, y);
+        else if constexpr (std::is_same_v<T, RangeArg>)
+          return x.axis != y.axis ? order(x.axis, y.axis) : order(x.reduce, y.reduce);
         else if constexpr (std::is_same_v<T, KernelInfo>) {
           if (x.local_dims != y.local_dims) return order(x.local_dims, y.local_dims);
           return x.upcasted != y.upcasted ? order(x.upcasted, y.upcasted) : order(x.dont_use_locals, y.dont_use_locals);
-        } else if constexpr (std::is_same_v<T, const Lanes*>) return order_items(*x, *y, ints);
+        } else if constexpr (std::is_same_v<T, const Lanes*>)
+          return order_items(*x, *y, ints);
         else if constexpr (std::is_same_v<T, const Axes*>)
           return order_items(*x, *y, [](AxisSize p, AxisSize q) { return p < q ? -1 : q < p ? 1 : 0; });
         else if constexpr (std::is_same_v<T, const ConstVector*>)
@@ -224,8 +232,10 @@ int compare_arg(const Arg& a, const Arg& b, Scalar s) {
           for (size_t i = 0; i < 3; ++i)
             if (x->upcast_axes[i] != y->upcast_axes[i]) return x->upcast_axes[i] < y->upcast_axes[i] ? -1 : 1;
           return 0;
-        } else if constexpr (std::is_same_v<T, const ShapeTracker*>) return order_items(x->views, y->views, compare_view);
-        else return x->compare(*y);
+        } else if constexpr (std::is_same_v<T, const ShapeTracker*>)
+          return order_items(x->views, y->views, compare_view);
+        else
+          return x->compare(*y);
       },
       a);
 }

@@ -1,6 +1,6 @@
 #pragma once
-#include <cstdint>
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,33 +41,33 @@ struct KernelInfo {
 };
 
 // Larger payloads are interned by their graph, so that equal payloads have the same address.
-using Lanes = std::vector<int32_t>;   ///< GEP: lanes taken; DEFINE_ACC: {number, lane...}
+using Lanes = std::vector<int32_t>;  ///< GEP: lanes taken; DEFINE_ACC: {number, lane...}
 struct AxisSize {
   int32_t axis;
   int32_t size;
   auto operator<=>(const AxisSize&) const = default;
 };
-using Axes = std::vector<AxisSize>;   ///< EXPAND, CONTRACT: axes and their sizes, the last one fastest
-using ConstVector = std::vector<ConstBits>;   ///< VCONST
-struct ReduceArg {                            ///< REDUCE_AXIS
+using Axes = std::vector<AxisSize>;          ///< EXPAND, CONTRACT: axes and their sizes, the last one fastest
+using ConstVector = std::vector<ConstBits>;  ///< VCONST
+struct ReduceArg {                           ///< REDUCE_AXIS
   Op op;
   std::vector<int32_t> axes;
   bool operator==(const ReduceArg&) const = default;
 };
-struct VarArg {   ///< DEFINE_VAR: name and inclusive bounds
+struct VarArg {  ///< DEFINE_VAR: name and inclusive bounds
   std::string name;
   int64_t min;
   int64_t max;
   bool operator==(const VarArg&) const = default;
 };
-struct LocalArg {   ///< DEFINE_LOCAL: name and number of elements
+struct LocalArg {  ///< DEFINE_LOCAL: name and number of elements
   std::string name;
   int64_t size;
   bool operator==(const LocalArg&) const = default;
 };
-struct SpecialArg;     ///< SPECIAL: "gidx0" and its size (ir/view.h, for SInt)
-struct WmmaArg;        ///< WMMA (ir/view.h)
-struct ShapeTracker;   ///< VIEW (ir/view.h)
+struct SpecialArg;    ///< SPECIAL: "gidx0" and its size (ir/view.h, for SInt)
+struct WmmaArg;       ///< WMMA (ir/view.h)
+struct ShapeTracker;  ///< VIEW (ir/view.h)
 
 /// An op's payload: a closed set, two words, compared by value (pointers are to interned payloads of the node's graph).
 /// int64_t: DEFINE_GLOBAL's number. The string is IF's or NOOP's label, unused by kernels.
@@ -104,7 +104,7 @@ class UOp {
 
   /// True for CONST.
   bool is_const() const { return is(Op::Const); }
-  bool is_const_int(int64_t value) const;   ///< CONST of an int, bool or index dtype with this value
+  bool is_const_int(int64_t value) const;  ///< CONST of an int, bool or index dtype with this value
   /// Value of an int, bool or index CONST.
   Int128 const_int() const;
   /// Value of a float CONST, not yet rounded to its dtype.
@@ -118,20 +118,20 @@ class UOp {
   // Shorthands to build nodes; both sides are of one graph. No folding happens here.
   UOp alu(Op op, UOp b) const;
   UOp alu(Op op) const;
-  UOp cast(DType to) const;        ///< this when the type is already `to`
-  UOp bitcast(DType to) const;     ///< this when the type is already `to`
-  UOp const_like(int64_t value) const;   ///< a constant of this dtype (all lanes)
+  UOp cast(DType to) const;             ///< this when the type is already `to`
+  UOp bitcast(DType to) const;          ///< this when the type is already `to`
+  UOp const_like(int64_t value) const;  ///< a constant of this dtype (all lanes)
   UOp const_like_float(double value) const;
   UOp idiv(UOp b) const { return alu(Op::Idiv, b); }
   UOp mod(UOp b) const { return alu(Op::Mod, b); }
   UOp max(UOp b) const { return alu(Op::Max, b); }
   UOp lt(UOp b) const { return alu(Op::Cmplt, b); }
   UOp ne(UOp b) const { return alu(Op::Cmpne, b); }
-  UOp ge(UOp b) const;             ///< (this < b) != true, as the reference spells it
-  UOp eq(UOp b) const;             ///< (this != b) != true
+  UOp ge(UOp b) const;  ///< (this < b) != true, as the reference spells it
+  UOp eq(UOp b) const;  ///< (this != b) != true
   UOp logical_not() const;
   UOp where(UOp yes, UOp no) const;
-  UOp gep(int lane) const;         ///< one lane; looks through VECTORIZE and constants
+  UOp gep(int lane) const;  ///< one lane; looks through VECTORIZE and constants
   UOp gep(const Lanes& lanes) const;
   UOp broadcast(int lanes) const;  ///< VECTORIZE of copies; this for one lane
 
@@ -169,8 +169,8 @@ inline UOp operator*(UOp a, UOp b) { return a.alu(Op::Mul, b); }
 inline UOp operator&(UOp a, UOp b) { return a.alu(Op::And, b); }
 inline UOp operator|(UOp a, UOp b) { return a.alu(Op::Or, b); }
 inline UOp operator^(UOp a, UOp b) { return a.alu(Op::Xor, b); }
-UOp operator-(UOp a, UOp b);   ///< a + b * -1
-UOp operator-(UOp a);          ///< a * -1; logical not for bool
+UOp operator-(UOp a, UOp b);  ///< a + b * -1
+UOp operator-(UOp a);         ///< a * -1; logical not for bool
 // With a constant of the other side's dtype:
 UOp operator+(UOp a, int64_t b);
 UOp operator*(UOp a, int64_t b);

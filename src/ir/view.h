@@ -13,10 +13,10 @@ namespace quern {
 /// A size, stride or offset: an int64, or an index-typed UOp over variables. What is done with it is in shape/sint.h.
 class SInt {
  public:
-  SInt(int64_t value = 0) : value_(value) {}   // NOLINT: an int is a symbolic int
-  SInt(int value) : value_(value) {}           // NOLINT
+  SInt(int64_t value = 0) : value_(value) {}  // NOLINT: an int is a symbolic int
+  SInt(int value) : value_(value) {}          // NOLINT
   /// A constant node becomes its value.
-  SInt(UOp expr);   // NOLINT
+  SInt(UOp expr);  // NOLINT
   bool is_int() const { return !expr_; }
   int64_t value() const { return value_; }
   UOp expr() const { return expr_; }
@@ -29,7 +29,7 @@ class SInt {
 };
 
 using Shape = std::vector<SInt>;
-using Bounds = std::pair<SInt, SInt>;   ///< first index inside, first index past
+using Bounds = std::pair<SInt, SInt>;  ///< first index inside, first index past
 using Mask = std::vector<Bounds>;
 
 /// Element (i0, i1, ...) of a view is element offset + sum(i * strides) of what is below; where an index is outside its mask the
@@ -39,7 +39,7 @@ struct View {
   std::vector<SInt> strides;
   SInt offset;
   std::optional<Mask> mask;
-  bool contiguous = false;   ///< offset 0, no mask, row-major strides
+  bool contiguous = false;  ///< offset 0, no mask, row-major strides
   bool operator==(const View&) const = default;
 };
 
@@ -64,9 +64,9 @@ struct WmmaArg {
   std::array<int32_t, 3> dims;  ///< N, M, K
   Scalar dtype_in;
   Scalar dtype_out;
-  std::string device;           ///< the reference's device name
+  std::string device;  ///< the reference's device name
   int32_t threads;
-  std::array<Axes, 3> upcast_axes;   ///< of A, B and C
+  std::array<Axes, 3> upcast_axes;  ///< of A, B and C
   std::vector<int32_t> reduce_axes;
   bool operator==(const WmmaArg&) const = default;
 };

@@ -13,14 +13,14 @@ namespace quern {
 
 /// An instruction D(M,N) = A(M,K) * B(K,N) + C(M,N) run by a group of threads. Dimension numbers: 0 = N, 1 = M, 2 = K.
 struct TensorCore {
-  using Dims = std::vector<AxisSize>;                      ///< axis = dimension
-  using Pattern = std::vector<std::pair<int, int>>;        ///< (0: of the warp's axes, 1: of the expanded axes; which)
+  using Dims = std::vector<AxisSize>;                ///< axis = dimension
+  using Pattern = std::vector<std::pair<int, int>>;  ///< (0: of the warp's axes, 1: of the expanded axes; which)
   std::array<int32_t, 3> dims;
   Scalar dtype_in;
   Scalar dtype_out;
   Dims threads;
   Dims reduce_axes;
-  std::array<Axes, 3> upcast_axes;   ///< of A, B, C: axes among the upcast ones, from the first upcast axis
+  std::array<Axes, 3> upcast_axes;  ///< of A, B, C: axes among the upcast ones, from the first upcast axis
   struct Swizzle {
     Pattern warp;
     Pattern expanded;
@@ -28,10 +28,10 @@ struct TensorCore {
   };
   std::optional<Swizzle> swizzle_a, swizzle_b;
   std::vector<int32_t> expanded_shape;
-  std::string opts_order = "UL";     ///< U: upcast input first, L: local threads first
+  std::string opts_order = "UL";  ///< U: upcast input first, L: local threads first
   /// Per dimension 0 and 1: what threads leave over, to upcast.
   Dims early_upcast_axes() const;
-  std::string name() const;          ///< "WMMA_8_16_16_half_float"
+  std::string name() const;  ///< "WMMA_8_16_16_half_float"
   bool operator==(const TensorCore&) const = default;
 };
 
@@ -39,20 +39,20 @@ enum class Dialect : uint8_t { C, Dsp, Llvm, OpenCl, Cuda, Ptx, Metal, Hip };
 
 /// What a target can do: plain data. Nothing above render knows a dialect; nothing asks a device what it can do.
 struct Target {
-  std::string name;           ///< "cuda:sm_80"
-  std::string device;         ///< the reference's name of its device: "CUDA", "CLANG", ...
+  std::string name;    ///< "cuda:sm_80"
+  std::string device;  ///< the reference's name of its device: "CUDA", "CLANG", ...
   Dialect dialect = Dialect::C;
   bool has_local = true;
   bool has_shared = true;
   bool has_images = false;
-  bool has_float4 = true;     ///< wide loads and stores
+  bool has_float4 = true;  ///< wide loads and stores
   bool amx = false;
   std::optional<std::array<int64_t, 3>> global_max = std::array<int64_t, 3>{0x8FFFFFFF, 0x8FFFFFFF, 0x8FFFFFFF};
   std::optional<std::array<int64_t, 3>> local_max = std::array<int64_t, 3>{0x8FFFFFFF, 0x8FFFFFFF, 0x8FFFFFFF};
   int64_t shared_max = 32768;
   std::vector<TensorCore> tensor_cores;
-  OpSet native_ops;           ///< ALU ops the dialect has (others are legalized away)
-  std::vector<Scalar> emulated;   ///< types stored but not computed in (bfloat16): arithmetic in float
+  OpSet native_ops;              ///< ALU ops the dialect has (others are legalized away)
+  std::vector<Scalar> emulated;  ///< types stored but not computed in (bfloat16): arithmetic in float
   bool operator==(const Target&) const = default;
 };
 

@@ -1,14 +1,13 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 
@@ -17,7 +16,7 @@ namespace fs = std::filesystem;
 
 struct Result {
   int status;
-  std::string out;   // stdout and stderr
+  std::string out;  // stdout and stderr
 };
 
 Result quern(const std::string& arguments, const std::string& before = "") {
@@ -128,13 +127,15 @@ TEST_F(Command, emits_the_keys_of_a_decision) {
   Result flat = quern("compile " + kernel("matmul") + " --target clang --emit json");
   ASSERT_EQ(flat.status, 0) << flat.out;
   auto j = nlohmann::json::parse(flat.out);
-  for (const char* key : {"base", "opts", "shape", "colors", "tc", "name", "gs", "ls", "ops", "lds", "mem", "nu", "source"})
+  for (const char* key :
+       {"base", "opts", "shape", "colors", "tc", "name", "gs", "ls", "ops", "lds", "mem", "nu", "source"})
     EXPECT_TRUE(j.contains(key)) << key;
-  EXPECT_TRUE(j["gs"].is_null());   // no threads on this target
+  EXPECT_TRUE(j["gs"].is_null());  // no threads on this target
 }
 
 TEST_F(Command, follows_settings_of_the_environment) {
-  EXPECT_THAT(quern("compile " + kernel("matmul") + " --target clang --emit json", "NOOPT=1").out, HasSubstr("\"opts\": []"));
+  EXPECT_THAT(quern("compile " + kernel("matmul") + " --target clang --emit json", "NOOPT=1").out,
+              HasSubstr("\"opts\": []"));
   EXPECT_THAT(quern("compile " + kernel("matmul") + " --target clang", "DEBUG=1").out, HasSubstr("UPCAST"));
   Result bad = quern("compile " + kernel("matmul"), "DEBUG=loud");
   EXPECT_EQ(bad.status, 2);

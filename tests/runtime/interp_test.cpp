@@ -1,12 +1,13 @@
 #include "runtime/interp/interp.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <functional>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "quern/error.h"
+
 #include "runtime/interp/bytecode.h"
 
 namespace quern {
@@ -27,7 +28,8 @@ struct Builder {
     return put(graph.node(Op::DefineGlobal, DType(type).ptr(), {}, number));
   }
   UOp local(int64_t size) {
-    return put(graph.node(Op::DefineLocal, DType(Scalar::Float).ptr(Space::Local), {}, graph.intern(LocalArg{"temp1", size})));
+    return put(
+        graph.node(Op::DefineLocal, DType(Scalar::Float).ptr(Space::Local), {}, graph.intern(LocalArg{"temp1", size})));
   }
   UOp special(const char* name, int64_t size) {
     return put(graph.node(Op::Special, Scalar::Int32, {}, graph.intern(SpecialArg{name, size})));
@@ -101,7 +103,8 @@ TEST(Interp, sums_in_a_loop) {
   UOp done = b.put(b.graph.node(Op::Assign, Scalar::Float, {acc, sum}));
   b.put(b.graph.node(Op::Endrange, Scalar::Void, {range}));
   b.store(b.index(out, zero), done);
-  EXPECT_EQ(run(b.program({1, 1, 1}, {1, 1, 1}, {0, 1}, {1, 10}), {{0}, std::vector<float>(10, 1.5F)}), std::vector<float>{15});
+  EXPECT_EQ(run(b.program({1, 1, 1}, {1, 1, 1}, {0, 1}, {1, 10}), {{0}, std::vector<float>(10, 1.5F)}),
+            std::vector<float>{15});
 }
 
 TEST(Interp, refuses_an_access_outside_its_buffer) {
@@ -122,8 +125,11 @@ TEST(Interp, sees_a_local_value_read_before_a_barrier) {
     UOp other = b.op(Op::Add, three, b.op(Op::Mul, l, b.number(-1)));
     b.store(b.index(out, l), b.load(b.index(temp, other)));
     Program p = b.program({1, 1, 1}, {4, 1, 1}, {0}, {4});
-    if (barrier) EXPECT_EQ(run(p, {std::vector<float>(4)}), std::vector<float>(4, 2));
-    else EXPECT_THAT(failure([&] { run(p, {std::vector<float>(4)}); }), HasSubstr("is read before a barrier after thread 3 wrote it"));
+    if (barrier)
+      EXPECT_EQ(run(p, {std::vector<float>(4)}), std::vector<float>(4, 2));
+    else
+      EXPECT_THAT(failure([&] { run(p, {std::vector<float>(4)}); }),
+                  HasSubstr("is read before a barrier after thread 3 wrote it"));
   }
 }
 
@@ -132,7 +138,8 @@ TEST(Interp, sees_local_memory_read_that_was_never_written) {
   UOp out = b.global(0), temp = b.local(4), l = b.special("lidx0", 4);
   b.store(b.index(out, l), b.load(b.index(temp, l)));
   Program p = b.program({1, 1, 1}, {4, 1, 1}, {0}, {4});
-  EXPECT_THAT(failure([&] { run(p, {std::vector<float>(4)}); }), HasSubstr("local element 0 is read but was never written"));
+  EXPECT_THAT(failure([&] { run(p, {std::vector<float>(4)}); }),
+              HasSubstr("local element 0 is read but was never written"));
 }
 
 TEST(Interp, does_not_touch_memory_behind_a_closed_gate) {

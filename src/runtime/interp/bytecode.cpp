@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "ir/eval.h"
 #include "quern/error.h"
+
+#include "ir/eval.h"
 
 namespace quern::interp {
 
@@ -21,9 +22,9 @@ class Assembler {
  private:
   const Program& program_;
   Bytecode code_;
-  NodeMap<int> reg_;                 // register + 1
-  NodeMap<int> local_;               // index of a DEFINE_LOCAL + 1
-  NodeMap<size_t> position_;         // of a RANGE's instruction
+  NodeMap<int> reg_;          // register + 1
+  NodeMap<int> local_;        // index of a DEFINE_LOCAL + 1
+  NodeMap<size_t> position_;  // of a RANGE's instruction
   std::vector<UOp> open_;
   int next_ = 0;
 
@@ -39,8 +40,17 @@ class Assembler {
     return r;
   }
   Insn& emit(UOp u) {
-    code_.insns.push_back(Insn{u, u.op(), u.dtype().scalar, u.dtype().scalar, std::max(1, u.dtype().lanes()), kNoReg, {}, kNoReg,
-                               kNoReg, {}, 0});
+    code_.insns.push_back(Insn{u,
+                               u.op(),
+                               u.dtype().scalar,
+                               u.dtype().scalar,
+                               std::max(1, u.dtype().lanes()),
+                               kNoReg,
+                               {},
+                               kNoReg,
+                               kNoReg,
+                               {},
+                               0});
     return code_.insns.back();
   }
 
@@ -101,9 +111,7 @@ class Assembler {
         local_[u] = static_cast<int>(code_.locals.size());
         return;
       }
-      case Op::DefineVar:
-        code_.variables.emplace_back(fresh(u), std::get<const VarArg*>(u.arg())->name);
-        return;
+      case Op::DefineVar: code_.variables.emplace_back(fresh(u), std::get<const VarArg*>(u.arg())->name); return;
       case Op::Special: {
         const std::string& name = std::get<const SpecialArg*>(u.arg())->name;
         code_.threads.push_back({fresh(u), name[0], name.back() - '0'});
@@ -145,11 +153,9 @@ class Assembler {
         return;
       }
       case Op::Cast:
-        if (u.dtype().is_ptr()) return;   // part of an address
+        if (u.dtype().is_ptr()) return;  // part of an address
         break;
-      case Op::Gep:
-        reg_[u] = reg(u.src(0)) + (*std::get<const Lanes*>(u.arg()))[0] + 1;
-        return;
+      case Op::Gep: reg_[u] = reg(u.src(0)) + (*std::get<const Lanes*>(u.arg()))[0] + 1; return;
       default: break;
     }
     value(u);
@@ -164,8 +170,10 @@ class Assembler {
       insn.src.push_back(reg(s));
     }
     if (u.is(Op::Wmma)) code_.warp = std::get<const WmmaArg*>(u.arg())->threads;
-    if (u.is(Op::Where)) insn.type = u.dtype().scalar;
-    else if (u.num_src() > 0) insn.type = u.src(0).dtype().scalar;
+    if (u.is(Op::Where))
+      insn.type = u.dtype().scalar;
+    else if (u.num_src() > 0)
+      insn.type = u.src(0).dtype().scalar;
   }
 };
 

@@ -16,17 +16,17 @@ struct BufferRef {
 };
 
 struct Insn {
-  UOp uop;                  ///< for messages
+  UOp uop;  ///< for messages
   Op op;
-  Scalar type = Scalar::Void;   ///< of the operands
-  Scalar out = Scalar::Void;    ///< of the result
-  int count = 1;            ///< lanes of the value moved
+  Scalar type = Scalar::Void;  ///< of the operands
+  Scalar out = Scalar::Void;   ///< of the result
+  int count = 1;               ///< lanes of the value moved
   Reg dst = kNoReg;
-  std::vector<Reg> src;     ///< LOAD: index [y], STORE: index [y], value
+  std::vector<Reg> src;  ///< LOAD: index [y], STORE: index [y], value
   Reg alternative = kNoReg;
   Reg gate = kNoReg;
   BufferRef buffer;
-  size_t jump = 0;          ///< RANGE: its ENDRANGE; ENDRANGE: its RANGE
+  size_t jump = 0;  ///< RANGE: its ENDRANGE; ENDRANGE: its RANGE
 };
 
 struct LocalBuffer {
@@ -38,16 +38,16 @@ struct Bytecode {
   std::vector<Insn> insns;
   std::vector<LocalBuffer> locals;
   int num_regs = 0;
-  std::vector<std::pair<Reg, uint64_t>> constants;      ///< set once for all threads
+  std::vector<std::pair<Reg, uint64_t>> constants;  ///< set once for all threads
   std::vector<std::pair<Reg, std::string>> variables;
   /// Registers of SPECIALs: name and position (dimension).
   struct Thread {
     Reg reg;
-    char kind;   ///< 'g' group, 'l' local, 'i' global
+    char kind;  ///< 'g' group, 'l' local, 'i' global
     int dim;
   };
   std::vector<Thread> threads;
-  int warp = 1;             ///< threads that run a tensor-core instruction together
+  int warp = 1;  ///< threads that run a tensor-core instruction together
 };
 
 /// Registers assigned, buffers resolved. Throws InternalError on a program that breaks Spec::Linear.

@@ -6,8 +6,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "ir/eval.h"
 #include "quern/error.h"
+
+#include "ir/eval.h"
 #include "runtime/interp/bytecode.h"
 
 namespace quern {
@@ -15,13 +16,13 @@ namespace quern {
 namespace interp {
 namespace {
 
-constexpr size_t kPreferredLanes = 64;   // threads run together when groups are smaller than that
+constexpr size_t kPreferredLanes = 64;  // threads run together when groups are smaller than that
 
 /// Local memory remembers who wrote each element since the last barrier.
 struct LocalMemory {
   struct Cell {
     uint64_t bits = 0;
-    uint32_t epoch = 0;   // of the last write; 0: never written
+    uint32_t epoch = 0;  // of the last write; 0: never written
     uint32_t writer = 0;
   };
   std::vector<Cell> cells;
@@ -43,7 +44,8 @@ class Run {
     groups_at_once = std::min(groups_at_once, std::max<size_t>(1, groups_));
     max_lanes_ = groups_at_once * group_threads_;
     regs_.resize(static_cast<size_t>(code.num_regs) * max_lanes_);
-    for (const LocalBuffer& l : code.locals) memory_.push_back({std::vector<LocalMemory::Cell>(static_cast<size_t>(l.size))});
+    for (const LocalBuffer& l : code.locals)
+      memory_.push_back({std::vector<LocalMemory::Cell>(static_cast<size_t>(l.size))});
     for (size_t first = 0; first < groups_; first += groups_at_once) {
       size_t n = std::min(groups_at_once, groups_ - first);
       start(first, n, vars);
@@ -59,7 +61,7 @@ class Run {
   std::vector<uint64_t> regs_;
   std::vector<LocalMemory> memory_;
   uint32_t epoch_ = 0;
-  std::vector<std::vector<uint8_t>> masks_;   // of open IFs; the last is active
+  std::vector<std::vector<uint8_t>> masks_;  // of open IFs; the last is active
 
   uint64_t* reg(Reg r) { return regs_.data() + static_cast<size_t>(r) * lanes_; }
   bool active(size_t lane) const { return masks_.empty() || masks_.back()[lane]; }
@@ -96,8 +98,10 @@ class Run {
       switch (insn.op) {
         case Op::Range: {
           auto begin = static_cast<int64_t>(reg(insn.src[0])[0]), end = static_cast<int64_t>(reg(insn.src[1])[0]);
-          if (begin >= end) pc = insn.jump;
-          else std::fill_n(reg(insn.dst), lanes_, static_cast<uint64_t>(begin));
+          if (begin >= end)
+            pc = insn.jump;
+          else
+            std::fill_n(reg(insn.dst), lanes_, static_cast<uint64_t>(begin));
           break;
         }
         case Op::Endrange: {
@@ -182,7 +186,8 @@ class Run {
         case Op::Mul: map2(insn, [&](uint64_t a, uint64_t b) { return low(a * b); }); return true;
         case Op::And: map2(insn, [](uint64_t a, uint64_t b) { return a & b; }); return true;
         case Op::Cmplt:
-          map2(insn, [](uint64_t a, uint64_t b) -> uint64_t { return static_cast<int64_t>(a) < static_cast<int64_t>(b); });
+          map2(insn,
+               [](uint64_t a, uint64_t b) -> uint64_t { return static_cast<int64_t>(a) < static_cast<int64_t>(b); });
           return true;
         case Op::Cmpne: map2(insn, [](uint64_t a, uint64_t b) -> uint64_t { return a != b; }); return true;
         default: return false;
@@ -211,9 +216,12 @@ class Run {
         continue;
       }
       auto index = static_cast<int64_t>(reg(insn.src[0])[lane]);
-      if (insn.src.size() == 2) load_pixel(insn, lane, index, static_cast<int64_t>(reg(insn.src[1])[lane]));
-      else if (insn.buffer.local) load_local(insn, lane, index);
-      else load_global(insn, lane, index);
+      if (insn.src.size() == 2)
+        load_pixel(insn, lane, index, static_cast<int64_t>(reg(insn.src[1])[lane]));
+      else if (insn.buffer.local)
+        load_local(insn, lane, index);
+      else
+        load_global(insn, lane, index);
     }
   }
 
@@ -248,7 +256,8 @@ class Run {
     for (int i = 0; i < insn.count; ++i) {
       const LocalMemory::Cell& cell = m.cells[static_cast<size_t>(index + i)];
       if (cell.epoch == 0)
-        throw DeviceError("local element " + std::to_string(index + i) + " is read but was never written" + where(lane));
+        throw DeviceError("local element " + std::to_string(index + i) + " is read but was never written" +
+                          where(lane));
       if (cell.epoch == epoch_ && cell.writer != lane)
         throw DeviceError("local element " + std::to_string(index + i) + " is read before a barrier after thread " +
                           std::to_string(cell.writer) + " wrote it" + where(lane));
@@ -299,8 +308,7 @@ class Run {
       throw DeviceError("STORE at pixel (" + std::to_string(x) + ", " + std::to_string(y) + ") of an image of " +
                         std::to_string(image.image_width) + " x " + std::to_string(image.image_height) + where(lane));
     for (int i = 0; i < 4; ++i)
-      write(b, (y * image.image_width + x) * 4 + i,
-            eval_cast(Scalar::Float, b.dtype(), {reg(value + i)[lane]}).bits);
+      write(b, (y * image.image_width + x) * 4 + i, eval_cast(Scalar::Float, b.dtype(), {reg(value + i)[lane]}).bits);
   }
 };
 
@@ -325,7 +333,9 @@ class InterpDevice : public Device {
   std::string name() const override { return "INTERP"; }
   const Target& default_target() const override { return find_target("opencl"); }
   bool accepts(const Target&) const override { return true; }
-  std::unique_ptr<Executable> compile(const Program& program) override { return std::make_unique<InterpExecutable>(program); }
+  std::unique_ptr<Executable> compile(const Program& program) override {
+    return std::make_unique<InterpExecutable>(program);
+  }
 };
 
 }  // namespace

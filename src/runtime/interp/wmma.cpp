@@ -1,8 +1,9 @@
 #include <bit>
 #include <vector>
 
-#include "ir/eval.h"
 #include "quern/error.h"
+
+#include "ir/eval.h"
 #include "runtime/interp/bytecode.h"
 
 namespace quern::interp {
@@ -24,8 +25,7 @@ struct FragmentLayout {
 
 // NVIDIA PTX ISA, "Matrix fragments for mma.m16n8k16 with .f16/.bf16": four threads share a row of A and C; B is by column.
 constexpr FragmentLayout kCuda16x8x16{
-    32,
-    [](int row, int k) { return Place{(row % 8) * 4 + (k % 8) / 2, k % 2 + (row / 8) * 2 + (k / 8) * 4}; },
+    32, [](int row, int k) { return Place{(row % 8) * 4 + (k % 8) / 2, k % 2 + (row / 8) * 2 + (k / 8) * 4}; },
     [](int k, int column) { return Place{column * 4 + (k % 8) / 2, k % 2 + (k / 8) * 2}; },
     [](int row, int column) { return Place{(row % 8) * 4 + column / 2, column % 2 + (row / 8) * 2}; }};
 
@@ -47,7 +47,8 @@ constexpr FragmentLayout kIntel8x8x16{8, [](int row, int k) { return Place{k / 2
                                       [](int row, int column) { return Place{column, row}; }};
 
 // Apple AMX: an outer product of two vectors in one thread.
-constexpr FragmentLayout kAmx{1, [](int row, int) { return Place{0, row}; }, [](int, int column) { return Place{0, column}; },
+constexpr FragmentLayout kAmx{1, [](int row, int) { return Place{0, row}; },
+                              [](int, int column) { return Place{0, column}; },
                               [](int row, int column) { return Place{0, row * 16 + column}; }};
 
 const FragmentLayout& layout_of(const WmmaArg& arg) {
@@ -85,7 +86,8 @@ void run_wmma(const Insn& insn, uint64_t* regs, size_t lanes) {
     for (int row = 0; row < m; ++row)
       for (int column = 0; column < n; ++column) {
         double sum = value(insn.src[2], layout.c(row, column));
-        for (int i = 0; i < k; ++i) sum += value(insn.src[0], layout.a(row, i)) * value(insn.src[1], layout.b(i, column));
+        for (int i = 0; i < k; ++i)
+          sum += value(insn.src[0], layout.a(row, i)) * value(insn.src[1], layout.b(i, column));
         out[static_cast<size_t>(row * n + column)] = round_to(arg.dtype_out, sum);
       }
     for (int row = 0; row < m; ++row)
