@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "quern/error.h"
+
 #include "render/c_prelude.h"
 #include "render/facts.h"
 
@@ -18,9 +19,9 @@ enum Binding : uint8_t { kAtom, kPrefix, kProduct, kSum, kLoose };
 struct Expr {
   std::string text;
   Binding binding = kAtom;
-  uint16_t depth = 0;          // of parentheses
-  bool consumed = false;       // its text became part of another
-  uint64_t accumulators = 0;   // whose value it reads, by number modulo 64
+  uint16_t depth = 0;         // of parentheses
+  bool consumed = false;      // its text became part of another
+  uint64_t accumulators = 0;  // whose value it reads, by number modulo 64
 };
 
 // Longer or deeper expressions get a name: readable, and far from any compiler's nesting limit.
@@ -32,16 +33,17 @@ bool is_expression(UOp u) { return u.is(kExpressionOps) && !u.dtype().is_ptr(); 
 
 bool is_keyword(std::string_view word) {
   static constexpr std::string_view kWords[] = {
-      "auto",   "break",  "case",     "char",     "const",  "continue", "default", "do",     "double",   "else",   "enum",
-      "extern", "float",  "for",      "goto",     "if",     "inline",   "int",     "long",   "register", "return", "restrict",
-      "short",  "signed", "sizeof",   "static",   "struct", "switch",   "typedef", "union",  "unsigned", "void",   "volatile",
-      "while",  "half",   "bfloat16", "asm",      "typeof", "linux",    "unix"};
+      "auto",     "break",    "case",     "char",   "const",  "continue", "default", "do",     "double",  "else",
+      "enum",     "extern",   "float",    "for",    "goto",   "if",       "inline",  "int",    "long",    "register",
+      "return",   "restrict", "short",    "signed", "sizeof", "static",   "struct",  "switch", "typedef", "union",
+      "unsigned", "void",     "volatile", "while",  "half",   "bfloat16", "asm",     "typeof", "linux",   "unix"};
   return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
 
 class CWriter {
  public:
-  CWriter(const LinearProgram& linear, const Target& target) : linear_(linear), target_(target), values_(linear.uops.size() + 1) {
+  CWriter(const LinearProgram& linear, const Target& target)
+      : linear_(linear), target_(target), values_(linear.uops.size() + 1) {
     for (size_t i = linear.uops.size(); i-- > 0;) place_[linear.uops[i]] = static_cast<uint32_t>(i + 1);
   }
 
@@ -49,15 +51,15 @@ class CWriter {
     count_uses();
     name_arguments();
     for (at_ = 0; at_ < linear_.uops.size(); ++at_) write(linear_.uops[at_]);
-    return fmt::format("// {}, for {}: writes {}.\n{}void {}({}) {{\n{}}}\n", name, target_.name, outputs(), prelude_text(), name,
-                       arguments(), body_);
+    return fmt::format("// {}, for {}: writes {}.\n{}void {}({}) {{\n{}}}\n", name, target_.name, outputs(),
+                       prelude_text(), name, arguments(), body_);
   }
 
  private:
   struct Use {
     uint32_t count = 0;
-    uint32_t scope = 0;         // of the last user; what has one user has no other
-    uint32_t last = 0;          // position of the last user
+    uint32_t scope = 0;  // of the last user; what has one user has no other
+    uint32_t last = 0;   // position of the last user
     bool needs_name = false;
   };
   struct Value {
@@ -71,7 +73,7 @@ class CWriter {
 
   struct Scope {
     uint32_t id;
-    std::vector<std::pair<UOp, Expr>> restore;   // accumulators under another name until it closes
+    std::vector<std::pair<UOp, Expr>> restore;  // accumulators under another name until it closes
   };
 
   // One walk back over the program: who uses what, and from which scope. Addresses are written out at each use, so what they
@@ -93,7 +95,7 @@ class CWriter {
     for (size_t i = linear_.uops.size(); i-- > 0;) {
       UOp u = linear_.uops[i];
       Use own = use(u);
-      if (own.count == 0 && (is_expression(u) || u.is({Op::Load, Op::Index, Op::Wmma}))) continue;   // nobody needs it
+      if (own.count == 0 && (is_expression(u) || u.is({Op::Load, Op::Index, Op::Wmma}))) continue;  // nobody needs it
       bool address = u.dtype().is_ptr();
       for (UOp s : u.src()) {
         Use& other = use(s);
@@ -119,7 +121,8 @@ class CWriter {
       std::string name = std::get<const VarArg*>(v.arg())->name;
       for (char& c : name)
         if (!std::isalnum(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) > 127) c = '_';
-      bool taken = name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || is_keyword(name) || name[0] == '_';
+      bool taken =
+          name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || is_keyword(name) || name[0] == '_';
       define(v, unique(taken ? "var_" + name : name));
     }
   }
@@ -216,7 +219,8 @@ class CWriter {
 
   Expr infix(UOp u, std::string_view sign, Binding binding, Binding left, Binding right) {
     std::string a = take(u.src(0), left), b = take(u.src(1), right);
-    if (u.is(Op::Add) && u.src(1).is_const() && b.size() > 1 && b[0] == '-' && std::isdigit(static_cast<unsigned char>(b[1])))
+    if (u.is(Op::Add) && u.src(1).is_const() && b.size() > 1 && b[0] == '-' &&
+        std::isdigit(static_cast<unsigned char>(b[1])))
       return {fmt::format("{} - {}", a, b.substr(1)), binding};
     return {fmt::format("{} {} {}", a, sign, b), binding};
   }
@@ -231,9 +235,11 @@ class CWriter {
       std::string negated = fmt::format("(0 - ({}){})", c_wrapping_type(s), take(u.src(0), kPrefix));
       return {fmt::format("({}){}", c_type(s), negated), kPrefix};
     }
-    if (plain) return u.is(Op::Mul) ? infix(u, sign, kProduct, kProduct, kPrefix) : infix(u, sign, kSum, kSum, kProduct);
+    if (plain)
+      return u.is(Op::Mul) ? infix(u, sign, kProduct, kProduct, kPrefix) : infix(u, sign, kSum, kSum, kProduct);
     std::string_view wrapping = c_wrapping_type(s);
-    return {fmt::format("({})(({}){} {} ({}){})", c_type(s), wrapping, take(u.src(0), kPrefix), sign, wrapping, take(u.src(1), kPrefix)),
+    return {fmt::format("({})(({}){} {} ({}){})", c_type(s), wrapping, take(u.src(0), kPrefix), sign, wrapping,
+                        take(u.src(1), kPrefix)),
             kPrefix};
   }
 
@@ -250,11 +256,14 @@ class CWriter {
       case Op::Sub:
         return simple ? infix(u, "-", kSum, kSum, kProduct) : result(fmt::format("{} - {}", arg(0), arg(1)), kSum);
       case Op::Mul:
-        return simple ? infix(u, "*", kProduct, kProduct, kPrefix) : result(fmt::format("{} * {}", arg(0), arg(1)), kProduct);
+        return simple ? infix(u, "*", kProduct, kProduct, kPrefix)
+                      : result(fmt::format("{} * {}", arg(0), arg(1)), kProduct);
       case Op::Fdiv:
-        return simple ? infix(u, "/", kProduct, kProduct, kPrefix) : result(fmt::format("{} / {}", arg(0), arg(1)), kProduct);
+        return simple ? infix(u, "/", kProduct, kProduct, kPrefix)
+                      : result(fmt::format("{} / {}", arg(0), arg(1)), kProduct);
       case Op::Recip: return result(fmt::format("{} / {}", one, arg(0)), kProduct);
-      case Op::Neg: return simple ? Expr{"-" + take(u.src(0), kAtom), kPrefix} : result(fmt::format("-({})", arg(0)), kPrefix);
+      case Op::Neg:
+        return simple ? Expr{"-" + take(u.src(0), kAtom), kPrefix} : result(fmt::format("-({})", arg(0)), kPrefix);
       case Op::Sqrt: return result(fmt::format("__builtin_sqrt{}({})", s == Scalar::Double ? "" : "f", arg(0)), kAtom);
       case Op::Mulacc: {
         std::string product = fmt::format("{} * {}", arg(0), arg(1));
@@ -262,7 +271,8 @@ class CWriter {
         return narrowed(s, fmt::format("{} + {}", widened(s, narrowed(s, product, kProduct).text), arg(2)), kSum);
       }
       case Op::Max:
-        if (narrow) return narrowed(s, fmt::format("{}({}, {})", prelude_.maximum(Scalar::Float), arg(0), arg(1)), kAtom);
+        if (narrow)
+          return narrowed(s, fmt::format("{}({}, {})", prelude_.maximum(Scalar::Float), arg(0), arg(1)), kAtom);
         return {fmt::format("{}({}, {})", prelude_.maximum(s), call_argument(u.src(0)), call_argument(u.src(1)))};
       default: cannot_render(u, "C");
     }
@@ -287,15 +297,18 @@ class CWriter {
         return call(prelude_.shift(u.op(), s));
       case Op::Shl:
         if (!shift_is_plain(u)) return call(prelude_.shift(u.op(), s));
-        return {fmt::format("({})(({}){} << {})", c_type(s), c_wrapping_type(s), take(u.src(0), kPrefix), take(u.src(1), kPrefix)), kPrefix};
+        return {fmt::format("({})(({}){} << {})", c_type(s), c_wrapping_type(s), take(u.src(0), kPrefix),
+                            take(u.src(1), kPrefix)),
+                kPrefix};
       case Op::Max: return call(prelude_.maximum(s));
       case Op::And: return infix(u, "&", kLoose, kPrefix, kPrefix);
       case Op::Or: return infix(u, "|", kLoose, kPrefix, kPrefix);
       case Op::Xor: return infix(u, "^", kLoose, kPrefix, kPrefix);
       case Op::Mulacc: {
         std::string_view w = c_wrapping_type(s);
-        return {fmt::format("({0})(({1}){2} * ({1}){3} + ({1}){4})", c_type(s), w, take(u.src(0), kPrefix), take(u.src(1), kPrefix),
-                            take(u.src(2), kPrefix)), kPrefix};
+        return {fmt::format("({0})(({1}){2} * ({1}){3} + ({1}){4})", c_type(s), w, take(u.src(0), kPrefix),
+                            take(u.src(1), kPrefix), take(u.src(2), kPrefix)),
+                kPrefix};
       }
       default: cannot_render(u, "C");
     }
@@ -316,7 +329,9 @@ class CWriter {
       case Op::Shl:
       case Op::Shr: return {fmt::format("{} & ({} == 0)", take(u.src(0), kPrefix), take(u.src(1), kSum)), kLoose};
       case Op::Mulacc:
-        return {fmt::format("({} & {}) | {}", take(u.src(0), kPrefix), take(u.src(1), kPrefix), take(u.src(2), kPrefix)), kLoose};
+        return {
+            fmt::format("({} & {}) | {}", take(u.src(0), kPrefix), take(u.src(1), kPrefix), take(u.src(2), kPrefix)),
+            kLoose};
       default: cannot_render(u, "C");
     }
   }
@@ -337,22 +352,25 @@ class CWriter {
     Scalar from = x.dtype().scalar, to = u.dtype().scalar;
     if (from == to) return {take(x, kPrefix), kPrefix};
     if (to == Scalar::Bool) return {fmt::format("{} != 0", x.dtype().is_float() ? in_float(x) : take(x, kSum)), kLoose};
-    auto as = [](std::string_view type, const std::string& text) { return Expr{fmt::format("({}){}", type, text), kPrefix}; };
+    auto as = [](std::string_view type, const std::string& text) {
+      return Expr{fmt::format("({}){}", type, text), kPrefix};
+    };
     if (!x.dtype().is_float()) {
-      if (to == Scalar::Half) return as("half", "(float)" + take(x, kPrefix));   // exact below the largest half
-      if (to == Scalar::BFloat16)
-        return {fmt::format("{}({})", prelude_.bfloat16_from_int(from), call_argument(x))};
+      if (to == Scalar::Half) return as("half", "(float)" + take(x, kPrefix));  // exact below the largest half
+      if (to == Scalar::BFloat16) return {fmt::format("{}({})", prelude_.bfloat16_from_int(from), call_argument(x))};
       return as(c_type(to), take(x, kPrefix));
     }
     if (!u.dtype().is_float()) {
       Scalar wide = from == Scalar::Double ? Scalar::Double : Scalar::Float;
       bool unsigned_long = to == Scalar::UInt64;
-      std::string whole = fmt::format("{}({})", unsigned_long ? prelude_.to_ulong(wide) : prelude_.to_long(wide), in_float(x));
+      std::string whole =
+          fmt::format("{}({})", unsigned_long ? prelude_.to_ulong(wide) : prelude_.to_long(wide), in_float(x));
       return to == Scalar::Int64 || unsigned_long ? Expr{whole} : as(c_type(to), whole);
     }
     if (to == Scalar::Half && from != Scalar::Double) return as("half", in_float(x));
     if (to == Scalar::Half || to == Scalar::BFloat16)
-      return {fmt::format("{}({})", prelude_.to_narrow(from == Scalar::Double ? from : Scalar::Float, to), in_float(x))};
+      return {
+          fmt::format("{}({})", prelude_.to_narrow(from == Scalar::Double ? from : Scalar::Float, to), in_float(x))};
     if (from == Scalar::BFloat16 && to == Scalar::Float) return {in_float(x)};
     return as(c_type(to), from == Scalar::BFloat16 ? in_float(x) : take(x, kPrefix));
   }
@@ -390,7 +408,8 @@ class CWriter {
       case Op::Cmplt:
       case Op::Cmpne: return comparison(u);
       case Op::Where:
-        return {fmt::format("{} ? {} : {}", take(u.src(0), kPrefix), take(u.src(1), kSum), take(u.src(2), kSum)), kLoose};
+        return {fmt::format("{} ? {} : {}", take(u.src(0), kPrefix), take(u.src(1), kSum), take(u.src(2), kSum)),
+                kLoose};
       default: break;
     }
     if (u.dtype().is_bool()) return bool_op(u);
@@ -409,7 +428,7 @@ class CWriter {
     bool elsewhere = used.scope != scope_id() || used.needs_name;
     bool bulky = e.text.size() > kMaxWidth || e.depth > kMaxDepth;
     if (u.is(Op::Gep) && e.binding == kAtom && e.accumulators == 0 && !used.needs_name) {
-      expr(u) = std::move(e);   // as short as a name
+      expr(u) = std::move(e);  // as short as a name
     } else if (used.count > 1 || elsewhere || bulky) {
       name_value(u, std::move(e));
     } else {
@@ -424,7 +443,8 @@ class CWriter {
   std::string place(UOp address, bool write) {
     Access access = access_of(address);
     std::string buffer = take(access.buffer, kAtom);
-    if (address.dtype().count == 1) return fmt::format("{}[{}]", buffer, access.index ? take(access.index, kLoose) : "0");
+    if (address.dtype().count == 1)
+      return fmt::format("{}[{}]", buffer, access.index ? take(access.index, kLoose) : "0");
     std::string sum = access.index ? fmt::format("({} + {})", buffer, take(access.index, kSum)) : buffer;
     return fmt::format("*({}{}*){}", write ? "" : "const ", prelude_.type(address.dtype().base()), sum);
   }
@@ -435,7 +455,8 @@ class CWriter {
     accumulators_ = 0;
     std::string text = place(u.src(0), is_written(access_of(u.src(0)).buffer));
     // The one branch that is not taken is not evaluated: a load that is gated off touches no memory.
-    if (UOp gate = gate_of(u)) text = fmt::format("{} ? {} : {}", take(gate, kPrefix), text, take(alternative_of(u), kSum));
+    if (UOp gate = gate_of(u))
+      text = fmt::format("{} ? {} : {}", take(gate, kPrefix), text, take(alternative_of(u), kSum));
     name_value(u, {std::move(text), kLoose});
   }
 
@@ -459,7 +480,8 @@ class CWriter {
   void write_range(UOp u) {
     const RangeArg& r = std::get<RangeArg>(u.arg());
     std::string name = unique(fmt::format("{}idx{}", r.reduce ? "r" : "g", r.axis));
-    line(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1}++) {{", c_type(u.dtype().scalar), name, take(u.src(0), kSum), take(u.src(1), kSum)));
+    line(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1}++) {{", c_type(u.dtype().scalar), name, take(u.src(0), kSum),
+                     take(u.src(1), kSum)));
     open_scope();
     define(u, std::move(name));
   }
@@ -517,7 +539,8 @@ class CWriter {
       case Op::DefineVar: return;
       case Op::Const: {
         std::string text = c_literal(u);
-        Binding binding = text[0] == '-' || text.starts_with("(half)") || text.starts_with("(bfloat16)") ? kPrefix : kAtom;
+        Binding binding =
+            text[0] == '-' || text.starts_with("(half)") || text.starts_with("(bfloat16)") ? kPrefix : kAtom;
         prelude_.type(u.dtype().scalar);
         expr(u) = Expr{std::move(text), binding};
         return;
@@ -531,16 +554,14 @@ class CWriter {
       }
       case Op::DefineAcc: return write_accumulator(u);
       case Op::Range: return write_range(u);
-      case Op::If:
-        line(fmt::format("if ({}) {{", take(u.src(0), kLoose)));
-        return open_scope();
+      case Op::If: line(fmt::format("if ({}) {{", take(u.src(0), kLoose))); return open_scope();
       case Op::Endrange:
       case Op::Endif: return close_scope();
       case Op::Assign: return write_assign(u);
       case Op::Index:
       case Op::Barrier:
       case Op::Sink:
-      case Op::Noop: return;   // addresses are written where they are used; one thread waits for nobody
+      case Op::Noop: return;  // addresses are written where they are used; one thread waits for nobody
       case Op::Load: return write_load(u);
       case Op::Store: return write_store(u);
       case Op::Wmma: return write_wmma(u);
@@ -554,10 +575,10 @@ class CWriter {
   const LinearProgram& linear_;
   const Target& target_;
   CPrelude prelude_;
-  NodeMap<uint32_t> place_;     // of a node in values_
-  std::vector<Value> values_;   // [0]: of what is not in the program
+  NodeMap<uint32_t> place_;    // of a node in values_
+  std::vector<Value> values_;  // [0]: of what is not in the program
   std::vector<UOp> buffers_, vars_, written_;
-  std::vector<UOp> waiting_;   // expressions over accumulators that stand in no line yet
+  std::vector<UOp> waiting_;  // expressions over accumulators that stand in no line yet
   std::vector<Scope> scopes_;
   std::vector<std::pair<std::string_view, int>> counters_;
   std::set<std::string, std::less<>> names_;
@@ -580,9 +601,11 @@ std::string c_entry(const Program& program, const std::string& entry) {
   std::string arguments;
   for (size_t i = 0; i < program.globals.size(); ++i) arguments += fmt::format("{}buffers[{}]", i == 0 ? "" : ", ", i);
   for (size_t i = 0; i < program.vars.size(); ++i)
-    arguments += fmt::format("{}({})vars[{}]", arguments.empty() ? "" : ", ", c_type(program.vars[i].dtype().scalar), i);
-  return fmt::format("\nvoid {}(void* const* buffers, const long long* vars) {{ (void)buffers; (void)vars; {}({}); }}\n", entry,
-                     program.name, arguments);
+    arguments +=
+        fmt::format("{}({})vars[{}]", arguments.empty() ? "" : ", ", c_type(program.vars[i].dtype().scalar), i);
+  return fmt::format(
+      "\nvoid {}(void* const* buffers, const long long* vars) {{ (void)buffers; (void)vars; {}({}); }}\n", entry,
+      program.name, arguments);
 }
 
 }  // namespace quern

@@ -75,7 +75,8 @@ std::vector<UOp> buffers_of(const LinearProgram& linear) {
   std::vector<UOp> found;
   for (UOp u : linear.uops)
     if (u.is(Op::DefineGlobal)) found.push_back(u);
-  std::sort(found.begin(), found.end(), [](UOp a, UOp b) { return std::get<int64_t>(a.arg()) < std::get<int64_t>(b.arg()); });
+  std::sort(found.begin(), found.end(),
+            [](UOp a, UOp b) { return std::get<int64_t>(a.arg()) < std::get<int64_t>(b.arg()); });
   return found;
 }
 
@@ -92,7 +93,8 @@ std::vector<UOp> variables_of(const LinearProgram& linear) {
 }
 
 void cannot_render(UOp u, std::string_view language, std::string_view why) {
-  std::string message = "cannot write " + std::string(to_string(u.op())) + " of " + to_string(u.dtype()) + " in " + std::string(language);
+  std::string message =
+      "cannot write " + std::string(to_string(u.op())) + " of " + to_string(u.dtype()) + " in " + std::string(language);
   for (size_t i = 0; i < u.num_src(); ++i) message += (i == 0 ? ", of " : " and ") + to_string(u.src(i).dtype());
   if (!why.empty()) message += ": " + std::string(why);
   throw InternalError(message);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "quern/error.h"
+
 #include "render/facts.h"
 #include "render/llvm_ops.h"
 
@@ -30,16 +31,18 @@ class LlvmWriter {
     for (const std::string& chunk : chunks_) text += chunk;
     text += "  ret void\n}\n" + ops_.declarations();
     if (zero_bytes_ != 0)
-      text = fmt::format("{} = private unnamed_addr constant [{} x i8] zeroinitializer, align 64\n", zero_, zero_bytes_) + text;
+      text =
+          fmt::format("{} = private unnamed_addr constant [{} x i8] zeroinitializer, align 64\n", zero_, zero_bytes_) +
+          text;
     return text + "attributes #0 = { nounwind \"stackrealign\" }\n";
   }
 
  private:
   struct Value {
     LlvmValue text;
-    UOp assign;                      // of an accumulator: what gives its next value
-    std::vector<UOp> accumulators;   // of a range
-    bool sums = false;               // an accumulator, or a sum that starts with one
+    UOp assign;                     // of an accumulator: what gives its next value
+    std::vector<UOp> accumulators;  // of a range
+    bool sums = false;              // an accumulator, or a sum that starts with one
     bool contract = false;
   };
   Value& value(UOp u) { return values_[place_.get(u)]; }
@@ -53,10 +56,10 @@ class LlvmWriter {
     UOp acc;
     LlvmValue before, name;
   };
-  struct Open {   // a loop, or a branch (range empty)
+  struct Open {  // a loop, or a branch (range empty)
     UOp range;
     std::string label, before, counter;
-    size_t header = 0;   // the chunk of its phis
+    size_t header = 0;  // the chunk of its phis
     bool guarded = false;
     std::vector<Phi> phis;
   };
@@ -85,7 +88,8 @@ class LlvmWriter {
     for (UOp b : buffers_of(linear_)) {
       LlvmValue name = fmt::format("%data{}", std::get<int64_t>(b.arg()));
       bool written = std::find(written_.begin(), written_.end(), b) != written_.end();
-      arguments += fmt::format("{}ptr noalias nocapture {}{}", arguments.empty() ? "" : ", ", written ? "" : "readonly ", name);
+      arguments +=
+          fmt::format("{}ptr noalias nocapture {}{}", arguments.empty() ? "" : ", ", written ? "" : "readonly ", name);
       value(b).text = std::move(name);
     }
     int number = 0;
@@ -115,7 +119,8 @@ class LlvmWriter {
     loop.counter = fmt::format("%{}idx{}.{}", r.reduce ? "r" : "g", r.axis, loop.label);
     loop.guarded = u.src(0).vmax() >= u.src(1).vmin();
     if (loop.guarded) {
-      LlvmValue runs = ops_.emit(fmt::format("icmp slt {} {}, {}", llvm_type(u.dtype()), text(u.src(0)), text(u.src(1))));
+      LlvmValue runs =
+          ops_.emit(fmt::format("icmp slt {} {}, {}", llvm_type(u.dtype()), text(u.src(0)), text(u.src(1))));
       ops_.line(fmt::format("br i1 {}, label %{}, label %{}.end", runs, loop.label, loop.label));
     } else {
       ops_.line(fmt::format("br label %{}", loop.label));
@@ -138,7 +143,8 @@ class LlvmWriter {
   }
 
   void close_loop(UOp end) {
-    if (open_.empty() || open_.back().range != end.src(0)) throw InternalError("an ENDRANGE that closes another loop than its own");
+    if (open_.empty() || open_.back().range != end.src(0))
+      throw InternalError("an ENDRANGE that closes another loop than its own");
     Open loop = std::move(open_.back());
     open_.pop_back();
     UOp range = loop.range;
@@ -147,18 +153,20 @@ class LlvmWriter {
     ops_.line(fmt::format("{}.more = icmp slt {} {}.next, {}", loop.counter, t, loop.counter, text(range.src(1))));
     ops_.line(fmt::format("br i1 {}.more, label %{}, label %{}.end", loop.counter, loop.label, loop.label));
     std::string phis;
-    std::string counter_phi = fmt::format("  {} = phi {} [ {}, %{} ], [ {}.next, %{} ]\n", loop.counter, t, text(range.src(0)), loop.before,
-                                          loop.counter, block_);
+    std::string counter_phi = fmt::format("  {} = phi {} [ {}, %{} ], [ {}.next, %{} ]\n", loop.counter, t,
+                                          text(range.src(0)), loop.before, loop.counter, block_);
     std::string latch = block_;
     start_block(loop.label + ".end");
     for (const Phi& phi : loop.phis) {
       LlvmValue next = next_value(phi);
       std::string type = llvm_type(phi.acc.dtype());
-      phis += fmt::format("  {} = phi {} [ {}, %{} ], [ {}, %{} ]\n", phi.name, type, phi.before, loop.before, next, latch);
+      phis +=
+          fmt::format("  {} = phi {} [ {}, %{} ], [ {}, %{} ]\n", phi.name, type, phi.before, loop.before, next, latch);
       // The assigned value is what the loop leaves behind; where it may not have run, that can be the value before it.
       UOp assign = value(phi.acc).assign;
       if (assign && loop.guarded)
-        value(assign).text = ops_.emit(fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type, phi.before, loop.before, next, latch));
+        value(assign).text =
+            ops_.emit(fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type, phi.before, loop.before, next, latch));
     }
     chunks_[loop.header] += counter_phi + phis;
   }
@@ -184,8 +192,9 @@ class LlvmWriter {
   LlvmValue address(UOp u) {
     Access access = access_of(u);
     if (!access.index) return text(access.buffer);
-    return ops_.emit(fmt::format("getelementptr inbounds {}, ptr {}, {} {}", llvm_memory_type(u.dtype().base().scalar_type()),
-                                 text(access.buffer), llvm_type(access.index.dtype()), text(access.index)));
+    return ops_.emit(fmt::format("getelementptr inbounds {}, ptr {}, {} {}",
+                                 llvm_memory_type(u.dtype().base().scalar_type()), text(access.buffer),
+                                 llvm_type(access.index.dtype()), text(access.index)));
   }
 
   static bool is_zero(UOp u) {
@@ -221,7 +230,8 @@ class LlvmWriter {
     LlvmValue v = text(stored);
     std::string memory = llvm_memory_type(stored.dtype());
     if (stored.dtype().is_bool()) v = ops_.emit(fmt::format("zext {} {} to {}", llvm_type(stored.dtype()), v, memory));
-    ops_.line(fmt::format("store {} {}, ptr {}, align {}", memory, v, address(u.src(0)), bytes_of(stored.dtype().scalar)));
+    ops_.line(
+        fmt::format("store {} {}, ptr {}, align {}", memory, v, address(u.src(0)), bytes_of(stored.dtype().scalar)));
     if (gated) {
       std::string after = block_ + ".end";
       ops_.line(fmt::format("br label %{}", after));
@@ -232,7 +242,8 @@ class LlvmWriter {
   void define_local(UOp u) {
     const LocalArg& local = *std::get<const LocalArg*>(u.arg());
     LlvmValue name = fmt::format("%local{}", labels_++);
-    locals_ += fmt::format("  {} = alloca [{} x {}], align 64\n", name, local.size, llvm_memory_type(u.dtype().base().scalar_type()));
+    locals_ += fmt::format("  {} = alloca [{} x {}], align 64\n", name, local.size,
+                           llvm_memory_type(u.dtype().base().scalar_type()));
     value(u).text = std::move(name);
   }
 
@@ -253,7 +264,8 @@ class LlvmWriter {
     for (size_t i = 0; i < (splat ? 1 : lanes.size()); ++i)
       v = ops_.emit(fmt::format("insertelement {} {}, {} {}, i64 {}", type, v, element, text(lanes[i]), i));
     if (splat)
-      v = ops_.emit(fmt::format("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer", type, v, type, lanes.size()));
+      v = ops_.emit(
+          fmt::format("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer", type, v, type, lanes.size()));
     value(u).text = std::move(v);
   }
 
@@ -261,9 +273,10 @@ class LlvmWriter {
     const Lanes& lanes = *std::get<const Lanes*>(u.arg());
     if (lanes.size() != 1) cannot_render(u, "LLVM IR", "it takes several lanes");
     UOp from = u.src(0);
-    value(u).text = from.dtype().count == 1
-                        ? text(from)
-                        : ops_.emit(fmt::format("extractelement {} {}, i64 {}", llvm_type(from.dtype()), text(from), lanes[0]));
+    value(u).text =
+        from.dtype().count == 1
+            ? text(from)
+            : ops_.emit(fmt::format("extractelement {} {}, i64 {}", llvm_type(from.dtype()), text(from), lanes[0]));
   }
 
   void write(UOp u) {
@@ -299,11 +312,11 @@ class LlvmWriter {
 
   const LinearProgram& linear_;
   LlvmOps ops_;
-  NodeMap<uint32_t> place_;     // of a node in values_
-  std::vector<Value> values_;   // [0]: of what is not in the program
+  NodeMap<uint32_t> place_;    // of a node in values_
+  std::vector<Value> values_;  // [0]: of what is not in the program
   std::vector<UOp> written_;
   std::vector<Open> open_;
-  std::vector<std::string> chunks_;   // the body; loop headers are filled in when their loop closes
+  std::vector<std::string> chunks_;  // the body; loop headers are filled in when their loop closes
   std::string locals_, zero_;
   std::string block_ = "entry";
   int labels_ = 0, accumulators_ = 0, zero_bytes_ = 0;
@@ -328,8 +341,8 @@ std::string llvm_entry(const Program& program, const std::string& entry) {
     if (narrow) body += fmt::format("  %n{0} = trunc i64 %w{0} to {1}\n", i, type);
     arguments += fmt::format("{}{} %{}{}", arguments.empty() ? "" : ", ", type, narrow ? "n" : "w", i);
   }
-  return fmt::format("\ndefine void @{}(ptr %buffers, ptr %vars) {{\n{}  call void @{}({})\n  ret void\n}}\n", entry, body,
-                     program.name, arguments);
+  return fmt::format("\ndefine void @{}(ptr %buffers, ptr %vars) {{\n{}  call void @{}({})\n  ret void\n}}\n", entry,
+                     body, program.name, arguments);
 }
 
 }  // namespace quern

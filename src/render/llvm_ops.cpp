@@ -6,8 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "ir/eval.h"
 #include "quern/error.h"
+
+#include "ir/eval.h"
 #include "render/facts.h"
 
 namespace quern {
@@ -15,8 +16,8 @@ namespace quern {
 namespace {
 
 std::string_view scalar_name(Scalar s) {
-  constexpr std::array<std::string_view, kNumScalars> kNames = {"void", "i1",  "i8",   "i8",  "i16",   "i16",    "i32", "i32",
-                                                                "i64",  "i64", "half", "i16", "float", "double", ""};
+  constexpr std::array<std::string_view, kNumScalars> kNames = {
+      "void", "i1", "i8", "i8", "i16", "i16", "i32", "i32", "i64", "i64", "half", "i16", "float", "double", ""};
   if (s == Scalar::Index) throw InternalError("an index-typed value in a linear program");
   return kNames[static_cast<size_t>(s)];
 }
@@ -67,11 +68,13 @@ LlvmValue LlvmOps::binary(std::string_view instruction, std::string_view type, c
   return emit(fmt::format("{} {} {}, {}", instruction, type, a, b));
 }
 
-LlvmValue LlvmOps::select(const LlvmValue& condition, std::string_view type, const LlvmValue& yes, const LlvmValue& no) {
+LlvmValue LlvmOps::select(const LlvmValue& condition, std::string_view type, const LlvmValue& yes,
+                          const LlvmValue& no) {
   return emit(fmt::format("select i1 {}, {} {}, {} {}", condition, type, yes, type, no));
 }
 
-LlvmValue LlvmOps::convert(std::string_view instruction, std::string_view from, const LlvmValue& x, std::string_view to) {
+LlvmValue LlvmOps::convert(std::string_view instruction, std::string_view from, const LlvmValue& x,
+                           std::string_view to) {
   return emit(fmt::format("{} {} {} to {}", instruction, from, x, to));
 }
 
@@ -124,7 +127,10 @@ LlvmValue LlvmOps::bool_op(UOp u, const std::vector<LlvmValue>& src) {
     case Op::Neg: return src[0];
     case Op::Mod: return "false";
     case Op::Shl:
-    case Op::Shr: return binary("and", "i1", src[0], binary("icmp eq", scalar_name(u.src(1).dtype().scalar), src[1], u.src(1).dtype().is_bool() ? "false" : "0"));
+    case Op::Shr:
+      return binary(
+          "and", "i1", src[0],
+          binary("icmp eq", scalar_name(u.src(1).dtype().scalar), src[1], u.src(1).dtype().is_bool() ? "false" : "0"));
     case Op::Mulacc: return binary("or", "i1", binary("and", "i1", src[0], src[1]), src[2]);
     default: cannot_render(u, "LLVM IR");
   }
@@ -133,7 +139,8 @@ LlvmValue LlvmOps::bool_op(UOp u, const std::vector<LlvmValue>& src) {
 LlvmValue LlvmOps::int_op(UOp u, const std::vector<LlvmValue>& src) {
   Scalar s = u.dtype().scalar;
   std::string_view t = scalar_name(s);
-  std::string_view sure = is_signed(s) && u.is({Op::Add, Op::Sub, Op::Mul, Op::Neg}) && cannot_overflow(u) ? " nsw" : "";
+  std::string_view sure =
+      is_signed(s) && u.is({Op::Add, Op::Sub, Op::Mul, Op::Neg}) && cannot_overflow(u) ? " nsw" : "";
   switch (u.op()) {
     case Op::Add: return binary(fmt::format("add{}", sure), t, src[0], src[1]);
     case Op::Sub: return binary(fmt::format("sub{}", sure), t, src[0], src[1]);
@@ -203,7 +210,8 @@ LlvmValue LlvmOps::float_op(UOp u, Scalar s, const std::vector<LlvmValue>& src, 
     case Op::Max: {
       if (s != Scalar::Half) return intrinsic("maximum", t, src);
       // LLVM 19 gives maximum.f16(0, NaN) = 0. The sum is right for zeros (0 over -0) and NaNs.
-      LlvmValue zeros = binary("and", "i1", binary("fcmp oeq", t, src[0], "0xH0000"), binary("fcmp oeq", t, src[1], "0xH0000"));
+      LlvmValue zeros =
+          binary("and", "i1", binary("fcmp oeq", t, src[0], "0xH0000"), binary("fcmp oeq", t, src[1], "0xH0000"));
       LlvmValue special = binary("or", "i1", zeros, binary("fcmp uno", t, src[0], src[1]));
       LlvmValue larger = select(binary("fcmp ogt", t, src[0], src[1]), t, src[0], src[1]);
       return select(special, t, binary("fadd", t, src[0], src[1]), larger);
@@ -256,7 +264,8 @@ LlvmValue LlvmOps::sticky_low_bits(const LlvmValue& x) {
 
 LlvmValue LlvmOps::int_to_float(Scalar from, Scalar to, const LlvmValue& x) {
   std::string_view instruction = is_signed(from) ? "sitofp" : "uitofp";
-  if (to == Scalar::Half) return convert("fptrunc", "float", convert(instruction, scalar_name(from), x, "float"), "half");
+  if (to == Scalar::Half)
+    return convert("fptrunc", "float", convert(instruction, scalar_name(from), x, "float"), "half");
   if (to != Scalar::BFloat16) return convert(instruction, scalar_name(from), x, scalar_name(to));
   LlvmValue wide = convert(instruction, scalar_name(from), x, "double");
   if (bits_of(from) == 64) {
@@ -272,7 +281,8 @@ LlvmValue LlvmOps::float_to_int(Scalar from, Scalar to, const LlvmValue& x) {
   std::string_view t = scalar_name(from);
   std::string two63(kTwo63), least(kLongMin);
   auto to_long = [&](const LlvmValue& v) {
-    LlvmValue inside = binary("and", "i1", binary("fcmp oge", t, v, std::string(kMinusTwo63)), binary("fcmp olt", t, v, two63));
+    LlvmValue inside =
+        binary("and", "i1", binary("fcmp oge", t, v, std::string(kMinusTwo63)), binary("fcmp olt", t, v, two63));
     return select(inside, "i64", convert("fptosi", t, v, "i64"), least);
   };
   if (to != Scalar::UInt64) {
@@ -290,10 +300,13 @@ LlvmValue LlvmOps::float_to_float(Scalar from, Scalar to, const LlvmValue& x) {
     return to == Scalar::Float ? wide : float_to_float(Scalar::Float, to, wide);
   }
   if (to == Scalar::BFloat16) {
-    LlvmValue single = from == Scalar::Double ? odd_float_from_double(x) : from == Scalar::Half ? convert("fpext", "half", x, "float") : x;
+    LlvmValue single = from == Scalar::Double ? odd_float_from_double(x)
+                       : from == Scalar::Half ? convert("fpext", "half", x, "float")
+                                              : x;
     return bfloat16_from_float(single);
   }
-  if (from == Scalar::Double && to == Scalar::Half) return convert("fptrunc", "float", odd_float_from_double(x), "half");
+  if (from == Scalar::Double && to == Scalar::Half)
+    return convert("fptrunc", "float", odd_float_from_double(x), "half");
   return convert(bytes_of(to) > bytes_of(from) ? "fpext" : "fptrunc", scalar_name(from), x, scalar_name(to));
 }
 
@@ -303,7 +316,10 @@ LlvmValue LlvmOps::cast(UOp u, const LlvmValue& x) {
   if (from == to) return x;
   if (to == Scalar::Bool) {
     if (from == Scalar::BFloat16) return binary("fcmp une", "float", float_from_bfloat16(x), "0.0");
-    return binary(source.is_float() ? "fcmp une" : "icmp ne", scalar_name(from), x, from == Scalar::Half ? "0xH0000" : source.is_float() ? "0.0" : "0");
+    return binary(source.is_float() ? "fcmp une" : "icmp ne", scalar_name(from), x,
+                  from == Scalar::Half ? "0xH0000"
+                  : source.is_float()  ? "0.0"
+                                       : "0");
   }
   if (source.is_float()) return u.dtype().is_float() ? float_to_float(from, to, x) : float_to_int(from, to, x);
   if (u.dtype().is_float()) return int_to_float(from, to, x);

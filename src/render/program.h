@@ -25,11 +25,11 @@ struct Program {
   std::string source;
   const Target* target = nullptr;
   LinearProgram linear;
-  std::optional<std::array<SInt, 3>> global_size;   ///< nothing on targets without threads
-  std::optional<std::array<SInt, 3>> local_size;    ///< nothing with NOLOCALS
-  std::vector<UOp> vars;        ///< DEFINE_VARs in order of name: arguments after the buffers
-  std::vector<int> globals;     ///< buffer numbers in order of arguments
-  std::vector<int> outs;        ///< buffer numbers written
+  std::optional<std::array<SInt, 3>> global_size;  ///< nothing on targets without threads
+  std::optional<std::array<SInt, 3>> local_size;   ///< nothing with NOLOCALS
+  std::vector<UOp> vars;                           ///< DEFINE_VARs in order of name: arguments after the buffers
+  std::vector<int> globals;                        ///< buffer numbers in order of arguments
+  std::vector<int> outs;                           ///< buffer numbers written
   Estimates estimates;
   std::map<int, DType> buffer_types;    ///< pointer or image type of each buffer, by number
   std::map<int, int64_t> buffer_sizes;  ///< elements each must have, where the views it was made from are known

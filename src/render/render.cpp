@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "quern/error.h"
+
 #include "render/facts.h"
 
 namespace quern {
@@ -11,8 +12,8 @@ void refuse_images(const Program& p) {
   if (p.target->has_images) return;
   for (const auto& [number, type] : p.buffer_types)
     if (type.is_image())
-      throw InvalidKernel("kernel " + p.name + " uses the image " + to_string(type) + " (buffer " + std::to_string(number) +
-                          "), and target " + p.target->name + " has no images");
+      throw InvalidKernel("kernel " + p.name + " uses the image " + to_string(type) + " (buffer " +
+                          std::to_string(number) + "), and target " + p.target->name + " has no images");
 }
 
 /// Sizes of the work items by their names: gidx0, lidx1, idx2.

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "quern/error.h"
+
 #include "runtime/device.h"
 
 namespace quern {

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "quern/error.h"
+
 #include "runtime/clang/clang.h"
 #include "runtime/interp/interp.h"
 #ifdef QUERN_HAVE_LLVM
@@ -18,7 +19,7 @@ namespace {
 struct Row {
   std::string_view name;
   DeviceInfo (*describe)(const Settings&);
-  std::shared_ptr<Device> (*open)(const Settings&);   ///< null where this build does not have it
+  std::shared_ptr<Device> (*open)(const Settings&);  ///< null where this build does not have it
 };
 
 DeviceInfo describe_cpu(const Settings&) {
@@ -33,10 +34,13 @@ DeviceInfo describe_clang(const Settings& settings) {
   std::optional<std::string> compiler = find_c_compiler(settings);
   if (compiler) return {"CLANG", true, "C through " + *compiler};
   std::string wanted = settings.text("CC");
-  return {"CLANG", false, wanted.empty() ? "no clang or cc is on the PATH" : "no compiler '" + wanted + "' (setting CC) is found"};
+  return {"CLANG", false,
+          wanted.empty() ? "no clang or cc is on the PATH" : "no compiler '" + wanted + "' (setting CC) is found"};
 }
 
-DeviceInfo describe_interp(const Settings&) { return {"INTERP", true, "runs any target's program step by step, checking every access"}; }
+DeviceInfo describe_interp(const Settings&) {
+  return {"INTERP", true, "runs any target's program step by step, checking every access"};
+}
 
 constexpr std::array kDevices = {
 #ifdef QUERN_HAVE_LLVM
@@ -49,7 +53,8 @@ constexpr std::array kDevices = {
 };
 
 bool same_name(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) { return std::toupper(x) == std::toupper(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::toupper(x) == std::toupper(y); });
 }
 
 }  // namespace
@@ -65,7 +70,8 @@ std::shared_ptr<Device> open_device(std::string_view name, const Settings& setti
   for (const Row& row : kDevices) {
     if (same_name(row.name, name)) {
       DeviceInfo about = row.describe(settings);
-      if (!about.available || row.open == nullptr) throw DeviceError("device " + about.name + " is not here: " + about.note);
+      if (!about.available || row.open == nullptr)
+        throw DeviceError("device " + about.name + " is not here: " + about.note);
       return row.open(settings);
     }
     known += (known.empty() ? "" : ", ") + std::string(row.name);

@@ -32,7 +32,7 @@ class Buffer {
   struct Free {
     bool owned = true;
     void operator()(std::byte* p) const {
-      if (owned) std::free(p);   // NOLINT: aligned_alloc'ed
+      if (owned) std::free(p);  // NOLINT: aligned_alloc'ed
     }
   };
   Scalar dtype_;
@@ -66,7 +66,7 @@ class Device {
 struct DeviceInfo {
   std::string name;
   bool available;
-  std::string note;   ///< what it is, or why it is absent
+  std::string note;  ///< what it is, or why it is absent
 };
 /// The default device first.
 std::vector<DeviceInfo> devices(const Settings& settings = {});

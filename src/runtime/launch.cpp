@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "ir/eval.h"
 #include "quern/error.h"
+
+#include "ir/eval.h"
 #include "render/facts.h"
 #include "runtime/device.h"
 
@@ -47,7 +48,8 @@ void check_aliases(const Program& program, std::span<Buffer* const> buffers) {
     if (std::find(program.outs.begin(), program.outs.end(), program.globals[i]) == program.outs.end()) continue;
     for (size_t j = 0; j < buffers.size(); ++j)
       if (i != j && overlap(*buffers[i], *buffers[j]))
-        refuse(program, buffer_text(i, program.globals[i]) + " is written and shares memory with " + buffer_text(j, program.globals[j]));
+        refuse(program, buffer_text(i, program.globals[i]) + " is written and shares memory with " +
+                            buffer_text(j, program.globals[j]));
   }
 }
 
@@ -77,7 +79,8 @@ std::map<int, int64_t> buffer_sizes(const Program& program) {
 
 void check_launch(const Program& program, std::span<Buffer* const> buffers, const VarValues& vars) {
   if (buffers.size() != program.globals.size())
-    refuse(program, std::to_string(buffers.size()) + " buffers given, and it takes " + std::to_string(program.globals.size()));
+    refuse(program,
+           std::to_string(buffers.size()) + " buffers given, and it takes " + std::to_string(program.globals.size()));
   std::map<int, int64_t> computed;
   if (program.buffer_sizes.empty()) computed = buffer_sizes(program);
   const std::map<int, int64_t>& sizes = program.buffer_sizes.empty() ? computed : program.buffer_sizes;
@@ -88,8 +91,8 @@ void check_launch(const Program& program, std::span<Buffer* const> buffers, cons
     auto given = vars.find(var.name);
     if (given == vars.end()) refuse(program, "variable " + var.name + " has no value");
     if (given->second < var.min || given->second > var.max)
-      refuse(program, "variable " + var.name + " is " + std::to_string(given->second) + ", outside " + std::to_string(var.min) +
-                          " to " + std::to_string(var.max));
+      refuse(program, "variable " + var.name + " is " + std::to_string(given->second) + ", outside " +
+                          std::to_string(var.min) + " to " + std::to_string(var.max));
   }
 }
 

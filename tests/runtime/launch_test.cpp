@@ -3,15 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "linear_programs.h"
 #include "quern/error.h"
+
+#include "linear_programs.h"
 #include "run_program.h"
 
 namespace quern {
 namespace {
 
-using ::testing::HasSubstr;
 using test::ProgramBuilder;
+using ::testing::HasSubstr;
 
 template <class F>
 std::string device_error(F&& f) {
@@ -51,9 +52,11 @@ TEST(Launch, says_what_is_wrong_with_its_buffers) {
   Buffer small(Scalar::Float, 3), ints(Scalar::Int32, 4);
   EXPECT_EQ(l.refusal({&l.out}), "cannot launch E_4: 1 buffers given, and it takes 2");
   EXPECT_EQ(l.refusal({&l.out, nullptr}), "cannot launch E_4: buffer 1 (argument 1) is missing");
-  EXPECT_EQ(l.refusal({&l.out, &small}), "cannot launch E_4: buffer 1 (argument 1) has 3 elements, and the kernel needs 4");
+  EXPECT_EQ(l.refusal({&l.out, &small}),
+            "cannot launch E_4: buffer 1 (argument 1) has 3 elements, and the kernel needs 4");
   EXPECT_EQ(l.refusal({&ints, &l.in}), "cannot launch E_4: buffer 0 (argument 0) holds int, not float");
-  EXPECT_THAT(l.refusal({&l.out, &l.out}), HasSubstr("buffer 0 (argument 0) is written and shares memory with buffer 1"));
+  EXPECT_THAT(l.refusal({&l.out, &l.out}),
+              HasSubstr("buffer 0 (argument 0) is written and shares memory with buffer 1"));
   alignas(16) std::byte memory[32];
   Buffer crooked(Scalar::Float, 4, memory + 2);
   EXPECT_THAT(l.refusal({&l.out, &crooked}), HasSubstr("is not aligned to the 4 bytes of its elements"));
@@ -84,7 +87,8 @@ TEST(LaunchDims, follow_the_variables) {
 
 TEST(Buffers, cannot_be_of_absurd_sizes_or_types) {
   EXPECT_THAT(device_error([] { Buffer(Scalar::Float, -1); }), HasSubstr("a buffer of -1 floats cannot be made"));
-  EXPECT_THAT(device_error([] { Buffer(Scalar::Double, std::numeric_limits<int64_t>::max()); }), HasSubstr("cannot be made"));
+  EXPECT_THAT(device_error([] { Buffer(Scalar::Double, std::numeric_limits<int64_t>::max()); }),
+              HasSubstr("cannot be made"));
   EXPECT_THAT(device_error([] { Buffer(Scalar::Int8, int64_t{1} << 60); }), HasSubstr("out of memory"));
   EXPECT_THAT(device_error([] { Buffer(Scalar::Index, 1); }), HasSubstr("no buffer holds values of dtypes.index"));
 }
@@ -104,7 +108,8 @@ TEST(Devices, say_that_the_c_compiler_is_missing) {
             "device CLANG is not here: no compiler 'no-such-compiler' (setting CC) is found");
   settings.set("CC", "");
   settings.set("PATH", "/nowhere");
-  EXPECT_EQ(device_error([&] { open_device("CLANG", settings); }), "device CLANG is not here: no clang or cc is on the PATH");
+  EXPECT_EQ(device_error([&] { open_device("CLANG", settings); }),
+            "device CLANG is not here: no clang or cc is on the PATH");
 }
 
 TEST(Devices, refuse_programs_of_other_targets) {

@@ -4,8 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "linear_programs.h"
 #include "quern/error.h"
+
+#include "linear_programs.h"
 #include "run_program.h"
 
 namespace quern {
@@ -25,7 +26,8 @@ class Programs : public ::testing::TestWithParam<DeviceCase> {
     if (!device_) GTEST_SKIP() << GetParam().text() << " is not on this machine";
   }
   /// Runs over `inputs` after an output of `count` values of the same type; gives the output.
-  Values result(const ProgramBuilder& b, Scalar s, size_t count, const std::vector<Values>& inputs, const VarValues& vars = {}) {
+  Values result(const ProgramBuilder& b, Scalar s, size_t count, const std::vector<Values>& inputs,
+                const VarValues& vars = {}) {
     std::vector<std::unique_ptr<Buffer>> buffers;
     buffers.push_back(buffer_of(s, Values(count, -77)));
     for (const Values& v : inputs) buffers.push_back(buffer_of(s, v));
@@ -74,7 +76,7 @@ TEST_P(Programs, use_an_accumulators_old_value_after_its_assignment) {
   UOp step = b.graph().node(Op::Range, Scalar::Int32, {zero, ten}, RangeArg{0, true});
   UOp low = b.add(b.accumulator(zero, {step})), high = b.add(b.accumulator(one, {step}));
   b.add(step);
-  UOp twice = b.alu(Op::Mul, low, b.number(2));   // of the old value, stored at the end
+  UOp twice = b.alu(Op::Mul, low, b.number(2));  // of the old value, stored at the end
   UOp next = b.alu(Op::Add, low, high);
   UOp new_low = b.assign(low, high), new_high = b.assign(high, next);
   b.store(b.at(out, b.alu(Op::Add, step, b.number(2))), b.alu(Op::Add, twice, low));
@@ -105,7 +107,8 @@ TEST_P(Programs, do_not_touch_memory_under_a_false_gate) {
   UOp far = b.number(1000000000), otherwise = b.real(Scalar::Float, -1), limit = b.number(3);
   UOp i = b.range(6, 0);
   UOp gate = b.alu(Op::Cmplt, i, limit);
-  UOp outside = b.alu(Op::Mul, far, b.add(Op::Cast, Scalar::Int32, {b.alu(Op::Cmpne, gate, b.add(b.graph().const_bool(true)))}));
+  UOp outside =
+      b.alu(Op::Mul, far, b.add(Op::Cast, Scalar::Int32, {b.alu(Op::Cmpne, gate, b.add(b.graph().const_bool(true)))}));
   b.store(b.at(out, i), b.load(b.at(in, b.alu(Op::Add, i, outside)), otherwise, gate));
   b.end(i);
   EXPECT_EQ(result(b, Scalar::Float, 6, {{1, 2, 3}}), (Values{1, 2, 3, -1, -1, -1}));
@@ -133,7 +136,8 @@ TEST_P(Programs, move_vectors_from_and_to_element_aligned_places) {
     UOp v = b.load(b.wide(b.at(in, b.alu(Op::Add, start, one)), 4));
     UOp zero = b.number(s, 0);
     UOp gate = b.alu(Op::Cmplt, i, one);
-    UOp w = b.load(b.wide(b.at(in, b.alu(Op::Mul, i, b.number(100))), 4), b.vector({zero, zero, zero, b.number(s, 1)}), gate);
+    UOp w = b.load(b.wide(b.at(in, b.alu(Op::Mul, i, b.number(100))), 4), b.vector({zero, zero, zero, b.number(s, 1)}),
+                   gate);
     b.store(b.wide(b.at(out, start), 4), b.vector({b.lane(v, 3), b.lane(v, 0), b.lane(w, 1), b.lane(w, 3)}));
     b.end(i);
     Values in_values = s == Scalar::Bool ? Values{0, 1, 0, 1, 0, 0, 1, 1, 1} : Values{0, 1, 2, 3, 4, 5, 6, 7, 8};

@@ -1,11 +1,5 @@
 #include "runtime/clang/clang.h"
 
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -14,6 +8,12 @@
 #include <fstream>
 #include <sstream>
 #include <vector>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "quern/error.h"
 
@@ -28,7 +28,8 @@ class TemporaryFolder {
  public:
   explicit TemporaryFolder(const fs::path& above) {
     std::string pattern = (above / "quern-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw DeviceError("cannot make a temporary folder " + pattern + ": " + std::strerror(errno));
+    if (mkdtemp(pattern.data()) == nullptr)
+      throw DeviceError("cannot make a temporary folder " + pattern + ": " + std::strerror(errno));
     path_ = pattern;
   }
   ~TemporaryFolder() {
@@ -51,7 +52,7 @@ std::string contents(const std::string& path) {
 }
 
 struct Outcome {
-  int status;   ///< exit status; 127 where it could not be started
+  int status;  ///< exit status; 127 where it could not be started
   std::string log;
 };
 
@@ -63,7 +64,8 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
 }
 
 /// Runs a program to its end; its output and errors go to the file `log`.
-Outcome run_program(const std::vector<std::string>& command, const std::vector<std::string>& environment, const std::string& log) {
+Outcome run_program(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                    const std::string& log) {
   std::vector<char*> argv = pointers(command), envp = pointers(environment);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -92,12 +94,13 @@ std::optional<std::string> find_program(const std::string& name, const std::stri
 }
 
 // Newer compilers first: _Float16 needs clang 15 or gcc 12.
-constexpr std::array kCompilers = {"clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "gcc-14", "gcc-13", "gcc-12",
-                                   "cc",       "gcc",      "clang"};
+constexpr std::array kCompilers = {"clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15",
+                                   "gcc-14",   "gcc-13",   "gcc-12",   "cc",       "gcc",      "clang"};
 
 class SharedObject {
  public:
-  SharedObject(const std::string& path, const std::string& entry) : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  SharedObject(const std::string& path, const std::string& entry)
+      : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) throw CompileError("cannot load the compiled kernel", dlerror());
     entry_ = reinterpret_cast<Entry>(dlsym(handle_, entry.c_str()));
     if (entry_ == nullptr) {
@@ -118,7 +121,8 @@ class SharedObject {
 
 class ClangExecutable final : public Executable {
  public:
-  ClangExecutable(const Program& program, const std::string& path, const std::string& entry) : program_(program), object_(path, entry) {}
+  ClangExecutable(const Program& program, const std::string& path, const std::string& entry)
+      : program_(program), object_(path, entry) {}
 
   double run(std::span<Buffer* const> buffers, const VarValues& vars) override {
     check_launch(program_, buffers, vars);
@@ -146,17 +150,19 @@ class ClangDevice final : public Device {
   bool accepts(const Target& target) const override { return target.dialect == Dialect::C; }
 
   std::unique_ptr<Executable> compile(const Program& program) override {
-    if (!accepts(*program.target)) throw DeviceError("device CLANG runs C, and " + program.name + " is for target " + program.target->name);
+    if (!accepts(*program.target))
+      throw DeviceError("device CLANG runs C, and " + program.name + " is for target " + program.target->name);
     const std::string entry = "quern_entry";
     TemporaryFolder folder(folder_);
     std::string source = folder.file("kernel.c"), object = folder.file("kernel.so");
     std::ofstream(source) << program.source << c_entry(program, entry);
-    Outcome outcome = run_program({compiler_, "-std=c11", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-ident",
-                                   "-w", "-shared", "-fPIC", "-o", object, source, "-lm"},
-                                  environment_, folder.file("log"));
+    Outcome outcome =
+        run_program({compiler_, "-std=c11", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno",
+                     "-fno-ident", "-w", "-shared", "-fPIC", "-o", object, source, "-lm"},
+                    environment_, folder.file("log"));
     if (outcome.status != 0)
-      throw CompileError(compiler_ + " refused kernel " + program.name + " (exit status " + std::to_string(outcome.status) + "):\n" +
-                             outcome.log,
+      throw CompileError(compiler_ + " refused kernel " + program.name + " (exit status " +
+                             std::to_string(outcome.status) + "):\n" + outcome.log,
                          outcome.log);
     return std::make_unique<ClangExecutable>(program, object, entry);
   }

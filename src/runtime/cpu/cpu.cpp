@@ -4,11 +4,19 @@
 #include <vector>
 
 #include "quern/error.h"
+
 #include "runtime/cpu/jit.h"
 
 namespace quern {
 
 namespace {
+
+/// Quick for programs that are over in some microseconds anyway.
+Effort effort_for(const Program& program) {
+  auto most = [](const SInt& s) { return s.is_int() ? Int128{s.value()} : s.expr().vmax(); };
+  return most(program.estimates.ops) + most(program.estimates.load_store_bytes) / 4 < 50'000 ? Effort::Quick
+                                                                                             : Effort::Full;
+}
 
 class CpuExecutable final : public Executable {
  public:
@@ -37,9 +45,11 @@ class CpuDevice final : public Device {
   bool accepts(const Target& target) const override { return target.dialect == Dialect::Llvm; }
 
   std::unique_ptr<Executable> compile(const Program& program) override {
-    if (!accepts(*program.target)) throw DeviceError("device CPU runs LLVM IR, and " + program.name + " is for target " + program.target->name);
+    if (!accepts(*program.target))
+      throw DeviceError("device CPU runs LLVM IR, and " + program.name + " is for target " + program.target->name);
     const std::string entry = "quern_entry";
-    return std::make_unique<CpuExecutable>(program, jit_->compile(program.source + llvm_entry(program, entry), entry));
+    return std::make_unique<CpuExecutable>(
+        program, jit_->compile(program.source + llvm_entry(program, entry), entry, effort_for(program)));
   }
 
  private:

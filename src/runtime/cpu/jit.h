@@ -5,6 +5,9 @@
 
 namespace quern {
 
+/// How much to spend on a program: code for a little work is made quickly, for more it is worth several times as long.
+enum class Effort : uint8_t { Quick, Full };
+
 /// LLVM IR to machine code in this process, for this machine. Thread-safe.
 class Jit : public std::enable_shared_from_this<Jit> {
  public:
@@ -20,7 +23,7 @@ class Jit : public std::enable_shared_from_this<Jit> {
     virtual Entry entry() const = 0;
   };
   /// Compiles `ir`, of which only function `entry` is called from outside. Throws CompileError with LLVM's message.
-  virtual std::unique_ptr<Code> compile(const std::string& ir, const std::string& entry) = 0;
+  virtual std::unique_ptr<Code> compile(const std::string& ir, const std::string& entry, Effort effort) = 0;
 };
 
 }  // namespace quern
