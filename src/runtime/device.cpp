@@ -59,6 +59,10 @@ bool same_name(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::unique_ptr<Executable> Device::load(const Program& program, std::string_view) {
+  throw CompileError("device " + name() + " starts no kernel from a binary, and so not " + program.name);
+}
+
 std::vector<DeviceInfo> devices(const Settings& settings) {
   std::vector<DeviceInfo> found;
   for (const Row& row : kDevices) found.push_back(row.describe(settings));

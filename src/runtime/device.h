@@ -50,6 +50,8 @@ class Executable {
   /// Runs once and returns seconds. `buffers` in order of Program::globals. Throws DeviceError for a wrong count, dtype, size
   /// or alignment, and for a variable that is missing or out of its range.
   virtual double run(std::span<Buffer* const> buffers, const VarValues& vars) = 0;
+  /// What Device::load makes it from again without a compiler; empty where there is no such thing.
+  virtual std::string binary() { return {}; }
 };
 
 class Device {
@@ -61,6 +63,10 @@ class Device {
   /// True if it can run programs of this target.
   virtual bool accepts(const Target& target) const = 0;
   virtual std::unique_ptr<Executable> compile(const Program& program) = 0;
+  /// Compiler, version, flags and hardware: a binary made under one identity means nothing under another. Empty: no binaries.
+  virtual std::string identity() const { return {}; }
+  /// From the binary of the same program's executable. Throws CompileError for one that the driver does not take.
+  virtual std::unique_ptr<Executable> load(const Program& program, std::string_view binary);
 };
 
 struct DeviceInfo {
