@@ -15,15 +15,28 @@ namespace {
 
 using Strides = std::vector<std::optional<SInt>>;
 
-/// One view, all ints: what its index and mask clauses simplify to can be read off.
+/// All ints: what the index and mask clauses simplify to can be read off.
+bool is_plain(const View& v) {
+  if (!v.offset.is_int() || !all_int(v.shape) || !all_int(v.strides)) return false;
+  return !v.mask || std::all_of(v.mask->begin(), v.mask->end(),
+                                [](const Bounds& b) { return b.first.is_int() && b.second.is_int(); });
+}
+
+/// The only view, if it is plain.
 const View* plain_view(const ShapeTracker& st) {
-  if (st.views.size() != 1) return nullptr;
-  const View& v = st.views[0];
-  if (!v.offset.is_int() || !all_int(v.shape) || !all_int(v.strides)) return nullptr;
-  if (v.mask)
-    for (const auto& [begin, end] : *v.mask)
-      if (!begin.is_int() || !end.is_int()) return nullptr;
-  return &v;
+  return st.views.size() == 1 && is_plain(st.views[0]) ? &st.views[0] : nullptr;
+}
+
+/// Of a plain view, inside its mask.
+Int128 largest_index(const View& v) {
+  Int128 largest = v.offset.value();
+  for (size_t i = 0; i < v.shape.size(); ++i) {
+    Int128 begin = v.mask ? (*v.mask)[i].first.value() : 0;
+    Int128 end = v.mask ? (*v.mask)[i].second.value() : v.shape[i].value();
+    Int128 stride = v.strides[i].value();
+    largest += stride * (stride > 0 ? end - 1 : begin);
+  }
+  return largest;
 }
 
 bool nothing_inside(const View& v) {
@@ -106,35 +119,35 @@ std::vector<int> unit_stride_axes(Graph& graph, const ShapeTracker& st, bool ign
   return axes;
 }
 
+std::vector<bool> masked_axes(Graph& graph, const ShapeTracker& st) {
+  std::vector<bool> masked(st.shape().size());
+  if (std::none_of(st.views.begin(), st.views.end(), [](const View& v) { return v.mask.has_value(); })) return masked;
+  if (const View* plain = plain_view(st)) {
+    for (size_t i = 0; i < masked.size(); ++i) masked[i] = !nothing_inside(*plain) && is_cut(*plain, i);
+    return masked;
+  }
+  return axes_in(graph_rewrite(index_tracker(graph, st).valid, symbolic_flat()), masked.size());
+}
+
 bool axis_is_masked(Graph& graph, const ShapeTracker& st, int axis) {
-  if (std::none_of(st.views.begin(), st.views.end(), [](const View& v) { return v.mask.has_value(); })) return false;
-  auto i = static_cast<size_t>(axis);
-  if (const View* plain = plain_view(st)) return !nothing_inside(*plain) && is_cut(*plain, i);
-  UOp valid = graph_rewrite(index_tracker(graph, st).valid, symbolic_flat());
-  return axes_in(valid, st.shape().size())[i];
+  return masked_axes(graph, st)[static_cast<size_t>(axis)];
 }
 
 int64_t real_size(Graph& graph, const ShapeTracker& st) {
   for (const View& v : st.views)
-    if (std::find(v.shape.begin(), v.shape.end(), SInt(0)) != v.shape.end()) return 0;
-  Int128 largest = 0;
-  if (const View* plain = plain_view(st)) {
-    if (nothing_inside(*plain)) return 0;
-    largest = plain->offset.value();
-    for (size_t i = 0; i < plain->shape.size(); ++i) {
-      Int128 begin = plain->mask ? (*plain->mask)[i].first.value() : 0;
-      Int128 end = plain->mask ? (*plain->mask)[i].second.value() : plain->shape[i].value();
-      Int128 stride = plain->strides[i].value();
-      largest += stride * (stride > 0 ? end - 1 : begin);
-    }
-  } else {
-    Indexed raw = index_tracker(graph, st), at = simplified_index(graph, st);
-    if (at.valid.vmax() == 0 || raw.valid.vmax() == 0) return 0;
-    largest = std::min(raw.index.vmax(), at.index.vmax());
+    if (std::find(v.shape.begin(), v.shape.end(), SInt(0)) != v.shape.end() || (is_plain(v) && nothing_inside(v)))
+      return 0;
+  const View& first = st.views.front();
+  std::optional<Int128> largest;
+  if (is_plain(first)) largest = largest_index(first);
+  if (st.views.size() > 1 || !largest) {
+    Indexed at = index_tracker(graph, st);
+    if (at.valid.vmax() == 0) return 0;
+    largest = largest ? std::min(*largest, at.index.vmax()) : at.index.vmax();
   }
-  if (largest >= std::numeric_limits<int64_t>::max())
-    throw InvalidKernel("[shape] a view reads element " + to_string(largest) + ": more than 64 bits can count");
-  return largest < 0 ? 0 : static_cast<int64_t>(largest) + 1;
+  if (*largest >= std::numeric_limits<int64_t>::max())
+    throw InvalidKernel("[shape] a view reads element " + to_string(*largest) + ": more than 64 bits can count");
+  return *largest < 0 ? 0 : static_cast<int64_t>(*largest) + 1;
 }
 
 }  // namespace quern

@@ -33,8 +33,10 @@ std::vector<std::optional<SInt>> real_strides(Graph& graph, const ShapeTracker& 
 /// The same by simplifying the index expression, also where a single view tells; a symbolic stride is nothing here.
 std::vector<std::optional<SInt>> real_strides_by_index(Graph& graph, const ShapeTracker& st, bool ignore_valid = false);
 std::vector<int> unit_stride_axes(Graph& graph, const ShapeTracker& st, bool ignore_valid = false);
+/// Axes that the condition of being inside the masks depends on.
+std::vector<bool> masked_axes(Graph& graph, const ShapeTracker& st);
 bool axis_is_masked(Graph& graph, const ShapeTracker& st, int axis);
-/// Elements a buffer needs: one past the largest index that is read inside the masks.
+/// Elements a buffer needs: one past the largest index that may be read inside the masks (exact for a single view).
 int64_t real_size(Graph& graph, const ShapeTracker& st);
 /// Variables of the views, in the reference's order (by name, bounds).
 std::vector<UOp> variables(const ShapeTracker& st);
