@@ -1,13 +1,7 @@
 #include "optimize/tracked_view.h"
 
-#include <algorithm>
-
 namespace quern {
 namespace {
-
-bool has_mask(const ShapeTracker& st) {
-  return std::any_of(st.views.begin(), st.views.end(), [](const View& v) { return v.mask.has_value(); });
-}
 
 TrackedView::Strides plain_strides(const View& view) { return {view.strides.begin(), view.strides.end()}; }
 
@@ -31,11 +25,7 @@ std::vector<int> TrackedView::unit_stride_axes(Graph& graph, bool ignore_mask) c
 }
 
 bool TrackedView::is_masked(Graph& graph, int axis) const {
-  if (!masked_) {
-    masked_.emplace(rank(), false);
-    if (has_mask(tracker_))
-      for (size_t i = 0; i < rank(); ++i) (*masked_)[i] = axis_is_masked(graph, tracker_, static_cast<int>(i));
-  }
+  if (!masked_) masked_ = masked_axes(graph, tracker_);
   return (*masked_)[static_cast<size_t>(axis)];
 }
 
