@@ -8,10 +8,14 @@
 
 #include "runtime/clang/clang.h"
 #include "runtime/interp/interp.h"
+#include "runtime/cuda/cuda.h"
 #ifdef QUERN_HAVE_LLVM
 #include "runtime/cpu/cpu.h"
 #endif
 
+#ifdef QUERN_HAVE_OPENCL
+#include "runtime/opencl/opencl.h"
+#endif
 namespace quern {
 
 namespace {
@@ -39,6 +43,12 @@ DeviceInfo describe_clang(const Settings& settings) {
 }
 
 DeviceInfo describe_interp(const Settings&) {
+#ifndef QUERN_HAVE_OPENCL
+DeviceInfo describe_opencl(const Settings&) {
+  return {"OPENCL", false, "this build is without the OpenCL headers and loader"};
+}
+#endif
+
   return {"INTERP", true, "runs any target's program step by step, checking every access"};
 }
 
@@ -50,6 +60,12 @@ constexpr std::array kDevices = {
 #endif
     Row{"CLANG", describe_clang, make_clang_device},
     Row{"INTERP", describe_interp, [](const Settings&) { return make_interp_device(); }},
+#ifdef QUERN_HAVE_OPENCL
+    Row{"OPENCL", describe_opencl, make_opencl_device},
+#else
+    Row{"OPENCL", describe_opencl, nullptr},
+#endif
+    Row{"CUDA", describe_cuda, make_cuda_device},
 };
 
 bool same_name(std::string_view a, std::string_view b) {
