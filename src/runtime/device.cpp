@@ -6,16 +6,17 @@
 
 #include "quern/error.h"
 
+#include "runtime/cached_device.h"
 #include "runtime/clang/clang.h"
-#include "runtime/interp/interp.h"
 #include "runtime/cuda/cuda.h"
+#include "runtime/interp/interp.h"
 #ifdef QUERN_HAVE_LLVM
 #include "runtime/cpu/cpu.h"
 #endif
-
 #ifdef QUERN_HAVE_OPENCL
 #include "runtime/opencl/opencl.h"
 #endif
+
 namespace quern {
 
 namespace {
@@ -35,20 +36,20 @@ DeviceInfo describe_cpu(const Settings&) {
 }
 
 DeviceInfo describe_clang(const Settings& settings) {
-  std::optional<std::string> compiler = find_c_compiler(settings);
+  std::optional<std::string> compiler = CCompiler::available(settings);
   if (compiler) return {"CLANG", true, "C through " + *compiler};
   std::string wanted = settings.text("CC");
   return {"CLANG", false,
           wanted.empty() ? "no clang or cc is on the PATH" : "no compiler '" + wanted + "' (setting CC) is found"};
 }
 
-DeviceInfo describe_interp(const Settings&) {
 #ifndef QUERN_HAVE_OPENCL
 DeviceInfo describe_opencl(const Settings&) {
   return {"OPENCL", false, "this build is without the OpenCL headers and loader"};
 }
 #endif
 
+DeviceInfo describe_interp(const Settings&) {
   return {"INTERP", true, "runs any target's program step by step, checking every access"};
 }
 
@@ -59,13 +60,13 @@ constexpr std::array kDevices = {
     Row{"CPU", describe_cpu, nullptr},
 #endif
     Row{"CLANG", describe_clang, make_clang_device},
-    Row{"INTERP", describe_interp, [](const Settings&) { return make_interp_device(); }},
 #ifdef QUERN_HAVE_OPENCL
     Row{"OPENCL", describe_opencl, make_opencl_device},
 #else
     Row{"OPENCL", describe_opencl, nullptr},
 #endif
     Row{"CUDA", describe_cuda, make_cuda_device},
+    Row{"INTERP", describe_interp, [](const Settings&) { return make_interp_device(); }},
 };
 
 bool same_name(std::string_view a, std::string_view b) {
@@ -92,7 +93,7 @@ std::shared_ptr<Device> open_device(std::string_view name, const Settings& setti
       DeviceInfo about = row.describe(settings);
       if (!about.available || row.open == nullptr)
         throw DeviceError("device " + about.name + " is not here: " + about.note);
-      return row.open(settings);
+      return with_cache(row.open(settings), open_cache(settings));
     }
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }

@@ -65,6 +65,8 @@ class Device {
   virtual std::unique_ptr<Executable> compile(const Program& program) = 0;
   /// Compiler, version, flags and hardware: a binary made under one identity means nothing under another. Empty: no binaries.
   virtual std::string identity() const { return {}; }
+  /// All that its compiler gets to read for a program.
+  virtual std::string compiled_source(const Program& program) const { return program.source; }
   /// From the binary of the same program's executable. Throws CompileError for one that the driver does not take.
   virtual std::unique_ptr<Executable> load(const Program& program, std::string_view binary);
 };
