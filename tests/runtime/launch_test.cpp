@@ -98,7 +98,8 @@ TEST(Devices, are_listed_and_found_by_name) {
   for (const DeviceInfo& d : devices()) names.push_back(d.name);
   EXPECT_EQ(names, (std::vector<std::string>{"CPU", "CLANG", "OPENCL", "CUDA", "INTERP"}));
   EXPECT_EQ(open_device("interp")->name(), "INTERP");
-  EXPECT_EQ(device_error([] { open_device("TPU"); }), "no device is called 'TPU': there are CPU, CLANG, OPENCL, CUDA, INTERP");
+  EXPECT_EQ(device_error([] { open_device("TPU"); }),
+            "no device is called 'TPU': there are CPU, CLANG, OPENCL, CUDA, INTERP");
 }
 
 TEST(Devices, say_that_the_c_compiler_is_missing) {
