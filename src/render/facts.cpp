@@ -39,6 +39,7 @@ bool cannot_overflow(UOp u) {
     case Op::Add: return fits(a.vmin() + b.vmin(), a.vmax() + b.vmax());
     case Op::Sub: return fits(a.vmin() - b.vmax(), a.vmax() - b.vmin());
     case Op::Mul: return product_fits(a, b, low, high);
+    case Op::Shl: return a.vmin() >= 0 && shift_is_plain(u) && fits(0, a.vmax() << static_cast<int>(b.vmax()));
     default: return false;
   }
 }

@@ -9,7 +9,8 @@ namespace quern {
 
 // What both renderers ask of a linear program's nodes.
 
-/// True if the bounds of an ADD, SUB, MUL or NEG of ints prove that its exact value fits its dtype.
+/// True if the bounds of an ADD, SUB, MUL, NEG or SHL of ints prove that its exact value fits its dtype (SHL: of what is not
+/// negative).
 bool cannot_overflow(UOp u);
 /// True if the bounds prove a machine IDIV or MOD free of x/0 and MIN/-1.
 bool division_is_plain(UOp u);
