@@ -1,11 +1,12 @@
 // Gates leave the INDEX: loads get an alternative and a condition, stores stand inside of an IF.
 #include <algorithm>
 
+#include "quern/error.h"
+
 #include "ir/graph.h"
 #include "lower/loops.h"
 #include "lower/memory.h"
 #include "lower/vectors.h"
-#include "quern/error.h"
 
 namespace quern {
 
@@ -27,7 +28,9 @@ UOp without_gate(UOp address) {
 bool waits_for(UOp u, Op op) { return u.is(Op::Load) && u.src(u.num_src() - 1).is(op); }
 
 using Clauses = std::vector<UOp>;
-bool has(const Clauses& clauses, UOp clause) { return std::find(clauses.begin(), clauses.end(), clause) != clauses.end(); }
+bool has(const Clauses& clauses, UOp clause) {
+  return std::find(clauses.begin(), clauses.end(), clause) != clauses.end();
+}
 UOp all_of(const Clauses& clauses) {
   UOp all;
   for (UOp c : clauses) all = all ? all & c : c;
@@ -78,8 +81,10 @@ class GatePlacer {
       if (!store.is(Op::Store)) continue;
       UOp gate = gate_of(store);
       Clauses clauses = gate ? split(gate, Op::And) : Clauses{};
-      if (first) common = clauses;
-      else std::erase_if(common, [&](UOp c) { return !has(clauses, c); });
+      if (first)
+        common = clauses;
+      else
+        std::erase_if(common, [&](UOp c) { return !has(clauses, c); });
       first = false;
     }
     UOp region = common.empty() || !barriers_ ? UOp() : region_under(src, all_of(common));
@@ -122,8 +127,10 @@ class GatePlacer {
       stack.pop_back();
       if (seen.get(u)) continue;
       seen[u] = 1;
-      if (u.is(Op::Barrier)) barriers.push_back(u);
-      else stack.insert(stack.end(), u.src().begin(), u.src().end());
+      if (u.is(Op::Barrier))
+        barriers.push_back(u);
+      else
+        stack.insert(stack.end(), u.src().begin(), u.src().end());
     }
     if (barriers.empty()) return UOp();
     std::sort(barriers.begin(), barriers.end(), [](UOp a, UOp b) { return a.id() < b.id(); });
@@ -167,7 +174,7 @@ class GatePlacer {
   /// True if the node is computed again in each turn of a reduce loop.
   static bool is_inside_loop(UOp root) {
     std::vector<UOp> ranges;
-    NodeMap<uint64_t> open;   // loops a node is inside of, by their place in `ranges`
+    NodeMap<uint64_t> open;  // loops a node is inside of, by their place in `ranges`
     for (UOp u : toposort(root)) {
       uint64_t mask = 0;
       for (UOp s : u.src()) mask |= open.get(s);

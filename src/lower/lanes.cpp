@@ -12,13 +12,16 @@ namespace quern {
 
 namespace {
 
-using AxesId = uint32_t;   ///< an entry of AxesTable; 0 is no axes
+using AxesId = uint32_t;  ///< an entry of AxesTable; 0 is no axes
 using LaneMap = std::vector<uint32_t>;
 
 /// Sets of expanded axes, ascending by axis. The lanes of a set run through its axes, the last one fastest.
 class AxesTable {
  public:
-  AxesTable() { sets_.push_back({}); sizes_.push_back(1); }
+  AxesTable() {
+    sets_.push_back({});
+    sizes_.push_back(1);
+  }
   const Axes& axes(AxesId id) const { return sets_[id]; }
   uint32_t lanes(AxesId id) const { return sizes_[id]; }
 
@@ -112,7 +115,7 @@ class LaneBuilder {
   UOp run() {
     for (UOp u : nodes_) axes_[u] = find_axes(u);
     if (std::any_of(nodes_.begin(), nodes_.end(), [](UOp u) { return u.is(Op::DefineAcc); }))
-      for (UOp u : nodes_) axes_[u] = find_axes(u);   // again, now that the accumulators' axes are known
+      for (UOp u : nodes_) axes_[u] = find_axes(u);  // again, now that the accumulators' axes are known
     for (UOp u : nodes_) {
       AxesId axes = axes_.get(u);
       begin_[u] = static_cast<uint32_t>(pool_.size());
@@ -158,9 +161,7 @@ class LaneBuilder {
         }
         return;
       }
-      case Op::Add:
-        build_each(u, axes, n);
-        return fuse_into_wmma(u, axes, n);
+      case Op::Add: build_each(u, axes, n); return fuse_into_wmma(u, axes, n);
       case Op::Wmma: return build_wmma(u, axes, n);
       default: return build_each(u, axes, n);
     }
@@ -196,7 +197,7 @@ class LaneBuilder {
     AxesId from = axes_.get(u.src(0));
     auto strides = AxesTable::strides(table_.axes(from));
     LaneMap base = table_.weigh(axes, strides), step{0};
-    for (AxisSize a : order) {   // in the order of the CONTRACT; an axis the source does not have repeats it
+    for (AxisSize a : order) {  // in the order of the CONTRACT; an axis the source does not have repeats it
       uint32_t weight = 0;
       for (auto [axis, w] : strides)
         if (axis == a.axis) weight = w;
@@ -254,7 +255,7 @@ class LaneBuilder {
     for (size_t side : {size_t{1}, size_t{0}}) {
       UOp product = u.src(side), other = u.src(1 - side);
       if (axes_.get(product) != axes || !is_lane_of_wmma(lanes(product)[0])) continue;
-      std::map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>> lanes_of;   // WMMA -> its lane, lane of `u`
+      std::map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>> lanes_of;  // WMMA -> its lane, lane of `u`
       bool complete = true;
       for (uint32_t i = 0; i < n && complete; ++i) {
         UOp lane = lanes(product)[i];
@@ -302,7 +303,7 @@ class LaneBuilder {
   std::vector<UOp> nodes_;
   AxesTable table_;
   NodeMap<AxesId> axes_, acc_axes_;
-  NodeMap<uint32_t> begin_;   ///< a node's first lane in the pool
+  NodeMap<uint32_t> begin_;  ///< a node's first lane in the pool
   std::vector<UOp> pool_;
   std::vector<UOp> src_;
   std::vector<const uint32_t*> maps_;
@@ -310,8 +311,6 @@ class LaneBuilder {
 
 }  // namespace
 
-UOp build_lanes(UOp sink) {
-  return LaneBuilder(sink).run();
-}
+UOp build_lanes(UOp sink) { return LaneBuilder(sink).run(); }
 
 }  // namespace quern

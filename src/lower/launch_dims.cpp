@@ -4,6 +4,7 @@
 #include <string>
 
 #include "quern/error.h"
+
 #include "shape/sint.h"
 
 namespace quern {
@@ -68,7 +69,7 @@ std::optional<std::vector<SInt>> split_dims(std::span<const SInt> dims, const st
   if (!all_int(dims)) return std::nullopt;
   std::array<int64_t, 3> sizes = {1, 1, 1};
   for (size_t i = 0; i < dims.size(); ++i) sizes[std::min(i, kMaxDims - 1)] *= dims[i].value();
-  constexpr int kMostMoves = 200;   // each move takes a factor of at least 2 along; more means going round
+  constexpr int kMostMoves = 200;  // each move takes a factor of at least 2 along; more means going round
   for (int moves = 0; moves < kMostMoves; ++moves) {
     size_t i = 0;
     while (i < kMaxDims && sizes[i] <= limits[i]) ++i;
@@ -85,7 +86,8 @@ std::optional<std::vector<SInt>> split_dims(std::span<const SInt> dims, const st
 }
 
 UOp special(Graph& graph, std::string_view prefix, size_t number, const SInt& size) {
-  return graph.node(Op::Special, Scalar::Index, {}, graph.intern(SpecialArg{std::string(prefix) + std::to_string(number), size}));
+  return graph.node(Op::Special, Scalar::Index, {},
+                    graph.intern(SpecialArg{std::string(prefix) + std::to_string(number), size}));
 }
 
 /// Takes `flat` apart into an index for each size, the first the fastest.
@@ -108,8 +110,8 @@ Shape limited_dims(std::span<const SInt> dims, const LaunchLimits& limits) {
   cannot_limit(dims, *limits);
 }
 
-std::vector<UOp> launch_indices(Graph& graph, std::string_view prefix, std::span<const SInt> dims, const LaunchLimits& limits,
-                                bool reversed) {
+std::vector<UOp> launch_indices(Graph& graph, std::string_view prefix, std::span<const SInt> dims,
+                                const LaunchLimits& limits, bool reversed) {
   std::vector<SInt> fastest_first(dims.begin(), dims.end());
   if (reversed) std::reverse(fastest_first.begin(), fastest_first.end());
   Shape sizes = limited_dims(fastest_first, limits);

@@ -19,8 +19,8 @@ Shape limited_dims(std::span<const SInt> dims, const LaunchLimits& limits);
 
 /// An index for each of `dims` out of SPECIALs named prefix0, prefix1, ..., whose sizes are `limited_dims` of them. With
 /// `reversed` the last of `dims` is the fastest: it becomes prefix0.
-std::vector<UOp> launch_indices(Graph& graph, std::string_view prefix, std::span<const SInt> dims, const LaunchLimits& limits,
-                                bool reversed);
+std::vector<UOp> launch_indices(Graph& graph, std::string_view prefix, std::span<const SInt> dims,
+                                const LaunchLimits& limits, bool reversed);
 
 /// What a program's SPECIALs ask for; nothing on targets without threads, no local size where they count whole threads ("idx").
 struct LaunchSizes {

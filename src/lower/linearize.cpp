@@ -3,24 +3,46 @@
 #include <algorithm>
 #include <queue>
 
+#include "quern/error.h"
+
 #include "ir/graph.h"
 #include "lower/loops.h"
 #include "lower/lower.h"
-#include "quern/error.h"
 
 namespace quern {
 
 namespace {
 
-using Mask = uint64_t;   ///< a set of blocks, outer ones at lower bits; of nested blocks all that hold a node
+using Mask = uint64_t;  ///< a set of blocks, outer ones at lower bits; of nested blocks all that hold a node
 constexpr Mask bit(size_t i) { return Mask{1} << i; }
 int lowest(Mask m) { return __builtin_ctzll(m); }
 int highest(Mask m) { return 63 - __builtin_clzll(m); }
 
-bool is_region(UOp u) { return u.is(Op::If) && u.num_src() > 1; }   ///< an IF that holds more than stores
+bool is_region(UOp u) { return u.is(Op::If) && u.num_src() > 1; }  ///< an IF that holds more than stores
 bool opens_block(UOp u) { return u.is(Op::Range) || is_region(u); }
 UOp store_guard(UOp u) {
   return u.is(Op::Store) && u.num_src() > 2 && u.src(2).is(Op::If) && !is_region(u.src(2)) ? u.src(2) : UOp();
+}
+
+/// toposort, but a STORE's value before its address: an address is used once, where the value is ready.
+std::vector<UOp> walk(UOp sink) {
+  std::vector<UOp> order;
+  NodeMap<uint8_t> seen;
+  std::vector<std::pair<UOp, uint32_t>> stack{{sink, 0}};
+  while (!stack.empty()) {
+    auto& [u, next] = stack.back();
+    if (next == u.num_src()) {
+      order.push_back(u);
+      stack.pop_back();
+      continue;
+    }
+    UOp s = u.src(u.is(Op::Store) && next < 2 ? 1 - next : next);
+    ++next;
+    if (seen.get(s)) continue;
+    seen[s] = 1;
+    stack.emplace_back(s, 0);
+  }
+  return order;
 }
 
 /// Which blocks there are and which of them hold each node.
@@ -32,10 +54,14 @@ class Blocks {
     do settle();
     while (grow_parents());
   }
-  size_t count() const { return openers_.size(); }
   UOp opener(size_t block) const { return openers_[block]; }
   Mask inside(UOp u) const { return inside_.get(u); }
-  Mask parents(size_t block) const { return parents_[block]; }
+  /// The loops of an accumulator.
+  Mask loops(UOp acc) const {
+    Mask m = 0;
+    for (UOp r : loops_of(acc)) m |= block_.get(r);
+    return m;
+  }
 
  private:
   void number_blocks() {
@@ -56,12 +82,6 @@ class Blocks {
     parents_.assign(openers_.size(), 0);
   }
 
-  Mask loops(UOp acc) const {
-    Mask m = 0;
-    for (UOp r : loops_of(acc)) m |= block_.get(r);
-    return m;
-  }
-
   Mask with_parents(Mask m) const {
     Mask all = m;
     for (Mask left = m; left; left &= left - 1) all |= parents_[static_cast<size_t>(lowest(left))];
@@ -70,19 +90,18 @@ class Blocks {
 
   /// One pass from sources to users under the parents known so far.
   void settle() {
-    NodeMap<Mask> outside;   // where users of a node stand at least
+    NodeMap<Mask> outside;  // where users of a node stand at least
     for (UOp u : nodes_) {
       Mask m = block_.get(u);
       for (UOp s : u.src()) m |= outside.get(s);
       if (u.is(Op::DefineAcc)) {
         outside[u] = with_parents(loops(u));
-        continue;   // placed with its ASSIGN
+        continue;
       }
       m = with_parents(m);
       inside_[u] = outside[u] = m;
       if (u.is(Op::Assign)) {
         outside[u] = m & ~loops(u.src(0));
-        inside_[u.src(0)] = outside.get(u);
       } else if (u.is(Op::Barrier)) {
         outside[u] = m & ~regions_;
       } else if (UOp guard = store_guard(u)) {
@@ -113,7 +132,7 @@ class Blocks {
 
 class Linearizer {
  public:
-  explicit Linearizer(UOp sink) : graph_(sink.graph()), nodes_(toposort(sink)), blocks_(nodes_) {}
+  explicit Linearizer(UOp sink) : graph_(sink.graph()), nodes_(walk(sink)), blocks_(nodes_) {}
 
   LinearProgram run() {
     number_items();
@@ -125,14 +144,14 @@ class Linearizer {
   }
 
  private:
-  static constexpr size_t kRoot = 64;   ///< the block outside of all others
-  /// What a block orders: a node, a block inside of it, or an IF with its stores.
+  static constexpr size_t kRoot = 64;  ///< the block outside of all others
+  /// What a block orders: a node, a block inside of it with the accumulators that start before it, or an IF with its stores.
   struct Item {
     UOp node;
     uint64_t priority = 0;
-    uint32_t waiting = 0;   ///< dependencies not yet emitted
+    uint32_t waiting = 0;  ///< dependencies not yet emitted
     uint32_t first_edge = 0;
-    int block = -1;         ///< the block that the node opens
+    int block = -1;  ///< the block that the node opens
   };
 
   size_t home(UOp u) const {
@@ -161,8 +180,12 @@ class Linearizer {
     for (size_t place = 0; place < nodes_.size(); ++place) {
       UOp u = nodes_[place];
       if (u.is(Op::Sink)) continue;
-      if (UOp guard = store_guard(u)) {   // the IF stands for its stores
+      if (UOp guard = store_guard(u)) {  // the IF stands for its stores
         guarded_[guard].push_back(u);
+        continue;
+      }
+      if (UOp loop = stand_in(u); loop != u) {  // an accumulator stands before the outermost of its loops
+        starts_[loop].push_back(u);
         continue;
       }
       Item item;
@@ -175,7 +198,10 @@ class Linearizer {
     }
   }
 
+  /// The node whose item `u` is part of.
   UOp stand_in(UOp u) const {
+    if (u.is(Op::DefineAcc) && loops_of(u).size() > 0)
+      return blocks_.opener(static_cast<size_t>(lowest(blocks_.loops(u))));
     UOp guard = store_guard(u);
     return guard ? guard : u;
   }
@@ -192,15 +218,17 @@ class Linearizer {
     if (user == source || user.is(Op::Sink)) return;
     Mask of_user = blocks_.inside(user), of_source = blocks_.inside(source);
     Mask common = of_user & of_source;
-    if (opens_block(source) && (of_user & of_source) == of_source) return;   // it is inside
+    if (opens_block(source) && (of_user & of_source) == of_source) return;  // it is inside
     uint32_t from = item_within(source, common), to = item_within(user, common);
-    if (from == to) throw InternalError("a loop needs its own result " + std::string(to_string(user.op())) + " " + std::string(to_string(source.op())));
+    if (from == to)
+      throw InternalError("a loop needs its own result: " + std::string(to_string(user.op())) + " of " +
+                          std::string(to_string(source.op())));
     edges_.emplace_back(from, to);
     ++items_[to].waiting;
   }
 
   void add_dependencies(UOp u) {
-    if (u.is(Op::DefineAcc)) return depend(u, u.src(0));   // its loops come after it
+    if (u.is(Op::DefineAcc)) return depend(u, u.src(0));  // its loops come after it
     for (UOp s : u.src()) depend(u, s);
     if (u.is(Op::Assign)) acc_assigns_.emplace_back(u.src(0), u);
   }
@@ -213,7 +241,8 @@ class Linearizer {
       for (UOp u : nodes_)
         for (UOp s : u.src())
           if (s.is(Op::DefineAcc))
-            if (UOp assign = assign_of.get(s); assign && assign != u && blocks_.inside(u) == blocks_.inside(assign)) depend(assign, u);
+            if (UOp assign = assign_of.get(s); assign && assign != u && blocks_.inside(u) == blocks_.inside(assign))
+              depend(assign, u);
     }
     std::vector<uint32_t> count(items_.size() + 1);
     for (auto [from, to] : edges_) ++count[from + 1];
@@ -245,6 +274,10 @@ class Linearizer {
 
   void emit_item(const Item& item) {
     UOp u = item.node;
+    if (item.block >= 0) {
+      const auto& starts = starts_[u];
+      out_.insert(out_.end(), starts.begin(), starts.end());
+    }
     out_.push_back(u);
     if (item.block >= 0) {
       emit(static_cast<size_t>(item.block));
@@ -260,10 +293,11 @@ class Linearizer {
   std::vector<UOp> nodes_;
   Blocks blocks_;
   std::vector<Item> items_;
-  std::vector<std::vector<uint32_t>> members_;   ///< items by block
+  std::vector<std::vector<uint32_t>> members_;  ///< items by block
   NodeMap<uint32_t> item_;
-  NodeMap<std::vector<UOp>> guarded_;
-  std::vector<std::pair<uint32_t, uint32_t>> edges_;   ///< from, to
+  NodeMap<std::vector<UOp>> guarded_;                 ///< stores by their IF
+  NodeMap<std::vector<UOp>> starts_;                  ///< accumulators by the outermost of their loops
+  std::vector<std::pair<uint32_t, uint32_t>> edges_;  ///< from, to
   std::vector<std::pair<UOp, UOp>> acc_assigns_;
   std::vector<uint32_t> targets_;
   std::vector<UOp> out_;

@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/graph.h"
 #include "quern/error.h"
+
+#include "ir/graph.h"
 
 namespace quern {
 
 namespace {
 
-constexpr int kRepeatedAxes = 2000;   ///< numbers of loops over an axis that is reduced once more
+constexpr int kRepeatedAxes = 2000;  ///< numbers of loops over an axis that is reduced once more
 
-using Mask = uint64_t;   ///< a set of RANGEs
+using Mask = uint64_t;  ///< a set of RANGEs
 
 class LoopSeparator {
  public:
@@ -105,9 +106,9 @@ class LoopSeparator {
   UOp sink_;
   std::vector<UOp> nodes_;
   std::vector<UOp> ranges_;
-  std::vector<Mask> sets_;      ///< by RANGE: the set of loops it is reduced in
-  NodeMap<uint8_t> number_;     ///< of a RANGE, from 1
-  NodeMap<Mask> closed_;        ///< the loops that have ended where a node is computed
+  std::vector<Mask> sets_;   ///< by RANGE: the set of loops it is reduced in
+  NodeMap<uint8_t> number_;  ///< of a RANGE, from 1
+  NodeMap<Mask> closed_;     ///< the loops that have ended where a node is computed
   NodeMap<Mask> clash_, depth_;
   std::map<std::tuple<Mask, Mask, uint32_t>, UOp> fresh_;
 };

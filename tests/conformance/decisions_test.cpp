@@ -1,14 +1,10 @@
 // What the optimizer decides is what the reference decided: opts, axes, kinds, tensor cores and names for every kernel of the
-// conformance folder on each target, and the legal actions along its random walks. Launch dims come from lowering and are
-// compared by the command's corpus and walk.
-#include <filesystem>
-#include <map>
-
+// conformance folder on each target, and the legal actions along its random walks. Launch dims come from lowering: see
+// launch_dims_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-#include <zlib.h>
 
+#include "conformance/recorded.h"
 #include "engine/records.h"
 #include "ir/text.h"
 #include "optimize/kernel.h"
@@ -16,45 +12,7 @@
 namespace quern {
 namespace {
 
-using Json = nlohmann::json;
-
-std::string folder() {
-  const char* chosen = std::getenv("QUERN_CONFORMANCE");
-  return chosen ? chosen : QUERN_CONFORMANCE_DIR;
-}
-
-std::string unpacked(const std::string& path) {
-  std::string text;
-  gzFile file = gzopen(path.c_str(), "rb");
-  if (!file) return text;
-  std::vector<char> block(1 << 18);
-  for (int n = 0; (n = gzread(file, block.data(), static_cast<unsigned>(block.size()))) > 0;)
-    text.append(block.data(), static_cast<size_t>(n));
-  gzclose(file);
-  return text;
-}
-
-std::vector<Json> objects(const std::string& path) {
-  std::vector<Json> found;
-  const std::string text = unpacked(path);
-  for (size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
-    end = std::min(text.find('\n', begin), text.size());
-    if (end > begin)
-      found.push_back(Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                                  text.begin() + static_cast<std::ptrdiff_t>(end)));
-  }
-  return found;
-}
-
-const std::map<std::string, std::string>& kernel_texts() {
-  static const std::map<std::string, std::string> texts = [] {
-    std::map<std::string, std::string> all;
-    for (const char* name : {"/kernels.jsonl.gz", "/tc_kernels.jsonl.gz"})
-      for (const Json& kernel : objects(folder() + name)) all[kernel["h"]] = kernel["ast"];
-    return all;
-  }();
-  return texts;
-}
+using namespace test;
 
 Json sizes(const Json& shape) {  // sizes compare as text
   Json texts = Json::array();
@@ -69,17 +27,9 @@ Json opts_json(const std::vector<Opt>& opts) {
   return list;
 }
 
-struct TargetFile {
-  const char* file;
-  const char* target;
-};
-
 class Decisions : public testing::TestWithParam<TargetFile> {
  protected:
-  std::vector<Json> expected(const char* kind) {
-    const std::string path = folder() + "/" + kind + "/" + GetParam().file + ".jsonl.gz";
-    return std::filesystem::exists(path) ? objects(path) : std::vector<Json>{};
-  }
+  std::vector<Json> expected(const char* kind) { return recorded(kind, GetParam()); }
 
   /// Notes a difference; only the first few are printed.
   void compare(const Json& want, const char* key, const Json& got) {
@@ -138,14 +88,7 @@ TEST_P(Decisions, of_which_actions_are_legal_are_the_references) {
   EXPECT_EQ(differences_, 0) << "of " << all.size() << " walks";
 }
 
-INSTANTIATE_TEST_SUITE_P(Conformance, Decisions,
-                         testing::Values(TargetFile{"CLANG", "clang"}, TargetFile{"CLANG_AMX", "clang:amx"},
-                                         TargetFile{"LLVM", "llvm"}, TargetFile{"GPU", "opencl"},
-                                         TargetFile{"INTEL", "intel"}, TargetFile{"QCOM", "qcom"},
-                                         TargetFile{"CUDA75", "cuda:sm_75"}, TargetFile{"CUDA80", "cuda:sm_80"},
-                                         TargetFile{"PTX80", "ptx:sm_80"}, TargetFile{"METAL", "metal"},
-                                         TargetFile{"AMD", "hip:gfx1100"}),
-                         [](const auto& test) { return std::string(test.param.file); });
+INSTANTIATE_TEST_SUITE_P(Conformance, Decisions, all_targets(), target_name);
 
 }  // namespace
 }  // namespace quern
