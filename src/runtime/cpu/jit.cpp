@@ -31,9 +31,8 @@ namespace orc = llvm::orc;
 // of its time; Quick takes a quarter of Full's and gives code that is several times slower.
 constexpr llvm::StringLiteral kQuick = "function(early-cse,loop-mssa(licm))";
 constexpr llvm::StringLiteral kFull =
-    "function(early-cse,instcombine,loop-mssa(licm),loop(indvars),loop-vectorize,slp-vectorizer,instcombine,loop-mssa("
-    "licm),"
-    "loop-unroll,early-cse)";
+    "function(early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop(indvars),loop-vectorize,slp-vectorizer,"
+    "instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-unroll,early-cse)";
 
 template <class T>
 T checked(llvm::Expected<T> value, const char* what) {
