@@ -1,7 +1,13 @@
 #pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
 #include <CLI/CLI.hpp>
 
 #include "base/settings.h"
+#include "engine/replay.h"
 #include "lower/lower.h"
 #include "optimize/kernel.h"
 #include "render/program.h"
@@ -20,6 +26,14 @@ struct Context {
   StageHook stage_hook() const;
   /// Tells what DEBUG asks for, on stderr: 1 shape and opts, 2 also the source.
   void tell(const Kernel& kernel, const Program& program) const;
+  /// Stores a kernel, and what is made of it, where QUERN_RECORD asks for that. Thread-safe.
+  void record(std::string_view kernel, const Target& target, const OptimizeOptions& options);
+  /// Writes what was recorded so far.
+  void finish_recording();
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<ReplayRecorder> recorder_;  ///< null until there is something to record
 };
 
 // Each adds one subcommand: its options and what it does.
@@ -27,6 +41,9 @@ void add_compile(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_corpus(CLI::App& app, Context& context);
 void add_walk(CLI::App& app, Context& context);
-void add_lists(CLI::App& app);  ///< targets, devices, settings
+void add_replay(CLI::App& app, Context& context);
+void add_cache(CLI::App& app, Context& context);
+void add_lists(CLI::App& app, Context& context);     ///< targets, devices, settings
+void add_commands(CLI::App& app, Context& context);  ///< all of them
 
 }  // namespace quern::cli

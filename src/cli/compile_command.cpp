@@ -24,10 +24,12 @@ void print_stages(const Kernel& kernel) {
   });
 }
 
-void run_compile(const Options& o, const Context& context) {
+void run_compile(const Options& o, Context& context) {
   LoadedKernel k = load_kernel(o.file);
   const Target& target = find_target(o.target);
-  Kernel kernel = optimize(k.ast, target, context.optimize_options(o.opts));
+  OptimizeOptions options = context.optimize_options(o.opts);
+  context.record(print(k.ast), target, options);
+  Kernel kernel = optimize(k.ast, target, options);
   if (o.emit == "graph") return print_stages(kernel);
   if (o.emit == "ast") {
     fmt::print("{}\n", print(kernel.optimized_ast(), TextStyle::Indented));
@@ -44,7 +46,7 @@ void run_compile(const Options& o, const Context& context) {
   } else {
     if (program.source.empty())
       throw UsageError("no source for " + target.name +
-                       ": this build prints C and LLVM IR (--emit linear shows the program)");
+                       ": PTX text is not printed yet (--emit linear shows the program)");
     fmt::print("{}\n", program.source);
   }
 }

@@ -42,4 +42,20 @@ void Context::tell(const Kernel& kernel, const Program& program) const {
   if (level >= 2) fmt::print(stderr, "{}\n", program.source);
 }
 
+void Context::record(std::string_view kernel, const Target& target, const OptimizeOptions& options) {
+  ReplayRecorder* recorder = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    std::string file = settings.text("QUERN_RECORD");
+    if (file.empty()) return;
+    if (!recorder_) recorder_ = std::make_unique<ReplayRecorder>(file);
+    recorder = recorder_.get();
+  }
+  recorder->add(kernel, target, options);
+}
+
+void Context::finish_recording() {
+  if (recorder_) recorder_->flush();
+}
+
 }  // namespace quern::cli

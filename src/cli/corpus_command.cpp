@@ -41,8 +41,9 @@ struct Outcome {
 };
 
 /// The decision alone where the target cannot express the kernel (images): launch dims come from the linear program all the same.
-Json decide(const CorpusItem& item, const Target& target, const OptimizeOptions& options) {
+Json decide(const CorpusItem& item, const Target& target, const OptimizeOptions& options, Context& context) {
   try {
+    context.record(item.text, target, options);
     Graph graph;
     UOp ast = parse(graph, item.text);
     Kernel kernel = optimize(ast, target, options);
@@ -53,8 +54,7 @@ Json decide(const CorpusItem& item, const Target& target, const OptimizeOptions&
   }
 }
 
-Outcome execute(const CorpusItem& item, Device& device, const Target& target, const Options& o,
-                const Context& context) {
+Outcome execute(const CorpusItem& item, Device& device, const Target& target, const Options& o, Context& context) {
   Outcome out;
   Graph graph;
   try {
@@ -62,7 +62,9 @@ Outcome execute(const CorpusItem& item, Device& device, const Target& target, co
     CheckLimits limits;
     limits.max_ops = o.max_ops;
     auto one = [&](const std::string& opts, uint64_t seed) {
-      CheckResult r = check_kernel(optimize(ast, target, context.optimize_options(opts)), device, seed, limits);
+      OptimizeOptions options = context.optimize_options(opts);
+      context.record(item.text, target, options);
+      CheckResult r = check_kernel(optimize(ast, target, options), device, seed, limits);
       static constexpr const char* kNames[] = {"match", "mismatch", "skipped", "failed"};
       ++out.counts[kNames[static_cast<int>(r.kind)]];
       if (r.kind == CheckResult::Kind::Skipped) ++out.counts["skipped: " + r.note];
@@ -98,7 +100,7 @@ void run_corpus(const Options& o, Context& context) {
   }
   if (o.limit && o.limit < items.size()) items.resize(o.limit);
 
-  std::shared_ptr<Device> device = o.device.empty() ? nullptr : open_device(o.device);
+  std::shared_ptr<Device> device = o.device.empty() ? nullptr : open_device(o.device, context.settings);
   std::vector<const Target*> targets;
   for (const std::string& t : o.targets) targets.push_back(&find_target(t));
   if (targets.empty()) targets.push_back(device ? &device->default_target() : &find_target("llvm"));
@@ -116,7 +118,7 @@ void run_corpus(const Options& o, Context& context) {
       outcomes[i] = execute(item, *device, target, o, context);
       return;
     }
-    Json j = decide(item, target, context.optimize_options(o.opts));
+    Json j = decide(item, target, context.optimize_options(o.opts), context);
     ++outcomes[i].counts[j.contains("err") ? "failed" : "compiled"];
     if (o.emit == "jsonl" || j.contains("err")) outcomes[i].line = j.dump() + "\n";
   };

@@ -25,22 +25,22 @@ void list_targets() {
   }
 }
 
-void list_devices() {
-  for (const DeviceInfo& d : devices())
+void list_devices(const Context& context) {
+  for (const DeviceInfo& d : devices(context.settings))
     fmt::print("{:<8} {:<12} {}\n", d.name, d.available ? "available" : "absent", d.note);
 }
 
 void list_settings() {
   for (const SettingInfo& s : all_settings())
-    fmt::print("{:<12} {:<6} default {:<8} {}\n", s.name, s.type == SettingType::Int ? "int" : "text",
+    fmt::print("{:<16} {:<6} default {:<8} {}\n", s.name, s.type == SettingType::Int ? "int" : "text",
                s.default_value.empty() ? "(empty)" : s.default_value, s.help);
 }
 
 }  // namespace
 
-void add_lists(CLI::App& app) {
+void add_lists(CLI::App& app, Context& context) {
   app.add_subcommand("targets", "List the targets and what they can do")->callback(list_targets);
-  app.add_subcommand("devices", "List the devices of this machine")->callback(list_devices);
+  app.add_subcommand("devices", "List the devices of this machine")->callback([&context] { list_devices(context); });
   app.add_subcommand("settings", "List the settings read from the environment")->callback(list_settings);
 }
 

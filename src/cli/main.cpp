@@ -5,6 +5,7 @@
 
 #include "quern/error.h"
 
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 
@@ -15,14 +16,12 @@ int main(int argc, char** argv) {
   app.name("quern");
   app.require_subcommand(1);
   cli::Context context;
-  cli::add_compile(app, context);
-  cli::add_run(app, context);
-  cli::add_corpus(app, context);
-  cli::add_walk(app, context);
-  cli::add_lists(app);
+  cli::add_commands(app, context);
+  set_log_sink([](std::string_view message) { fmt::print(stderr, "quern: {}\n", message); });
   try {
     context.settings = Settings::from_environment(environ);
     app.parse(argc, argv);
+    context.finish_recording();
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   } catch (const InternalError& e) {

@@ -8,6 +8,7 @@
 #include "cli/npy.h"
 #include "engine/check.h"
 #include "engine/compile.h"
+#include "ir/text.h"
 
 namespace quern::cli {
 
@@ -74,11 +75,13 @@ double best_time(Executable& exe, const std::vector<Buffer*>& pointers, const Va
 
 void run_run(const Options& o, Context& context) {
   LoadedKernel k = load_kernel(o.file);
-  std::shared_ptr<Device> device = open_device(o.device);
+  std::shared_ptr<Device> device = open_device(o.device, context.settings);
   const Target& target = o.target.empty() ? device->default_target() : find_target(o.target);
   if (!device->accepts(target))
     throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), target.name));
-  Kernel kernel = optimize(k.ast, target, context.optimize_options(o.opts));
+  OptimizeOptions options = context.optimize_options(o.opts);
+  context.record(print(k.ast), target, options);
+  Kernel kernel = optimize(k.ast, target, options);
   Program program = compile(kernel, context.stage_hook());
   context.tell(kernel, program);
   std::unique_ptr<Executable> exe = device->compile(program);
