@@ -90,7 +90,7 @@ class Blocks {
 
   /// One pass from sources to users under the parents known so far.
   void settle() {
-    NodeMap<Mask> outside;  // where users of a node stand at least
+    NodeMap<Mask>& outside = outside_;
     for (UOp u : nodes_) {
       Mask m = block_.get(u);
       for (UOp s : u.src()) m |= outside.get(s);
@@ -127,6 +127,7 @@ class Blocks {
   std::vector<UOp> openers_;
   std::vector<Mask> parents_;
   NodeMap<Mask> block_, inside_;
+  NodeMap<Mask> outside_;  ///< where users of a node stand at least
   Mask regions_ = 0;
 };
 
@@ -151,7 +152,8 @@ class Linearizer {
     uint64_t priority = 0;
     uint32_t waiting = 0;  ///< dependencies not yet emitted
     uint32_t first_edge = 0;
-    int block = -1;  ///< the block that the node opens
+    int block = -1;     ///< the block that the node opens
+    int attached = -1;  ///< in attached_
   };
 
   size_t home(UOp u) const {
@@ -181,11 +183,11 @@ class Linearizer {
       UOp u = nodes_[place];
       if (u.is(Op::Sink)) continue;
       if (UOp guard = store_guard(u)) {  // the IF stands for its stores
-        guarded_[guard].push_back(u);
+        attach(guard, u);
         continue;
       }
       if (UOp loop = stand_in(u); loop != u) {  // an accumulator stands before the outermost of its loops
-        starts_[loop].push_back(u);
+        attach(loop, u);
         continue;
       }
       Item item;
@@ -210,6 +212,21 @@ class Linearizer {
   uint32_t item_within(UOp u, Mask common) const {
     Mask inner = blocks_.inside(u) & ~common;
     return item_.get(inner ? blocks_.opener(static_cast<size_t>(lowest(inner))) : u);
+  }
+
+  void attach(UOp to, UOp u) {
+    Item& item = items_[item_.get(to)];
+    if (item.attached < 0) {
+      item.attached = static_cast<int>(attached_.size());
+      attached_.emplace_back();
+    }
+    attached_[static_cast<size_t>(item.attached)].push_back(u);
+  }
+
+  void append_attached(const Item& item) {
+    if (item.attached < 0) return;
+    const auto& nodes = attached_[static_cast<size_t>(item.attached)];
+    out_.insert(out_.end(), nodes.begin(), nodes.end());
   }
 
   void depend(UOp user, UOp source) {
@@ -275,18 +292,26 @@ class Linearizer {
   void emit_item(const Item& item) {
     UOp u = item.node;
     if (item.block >= 0) {
-      const auto& starts = starts_[u];
-      out_.insert(out_.end(), starts.begin(), starts.end());
+      append_attached(item);
     }
     out_.push_back(u);
     if (item.block >= 0) {
       emit(static_cast<size_t>(item.block));
+      end_turn(static_cast<size_t>(item.block));
       out_.push_back(graph_.node(u.is(Op::Range) ? Op::Endrange : Op::Endif, Scalar::Void, {u}));
     } else if (u.is(Op::If)) {
-      const auto& stores = guarded_[u];
-      out_.insert(out_.end(), stores.begin(), stores.end());
+      append_attached(item);
       out_.push_back(graph_.node(Op::Endif, Scalar::Void, {u}));
     }
+  }
+
+  /// Local memory that is filled in each turn of a loop may be filled again only when all threads have read it.
+  void end_turn(size_t block) {
+    for (uint32_t i : members_[block])
+      if (UOp u = items_[i].node; u.is(Op::Barrier)) {
+        out_.push_back(graph_.node(Op::Barrier, Scalar::Void, u.src(), graph_.intern("turn" + std::to_string(block))));
+        return;
+      }
   }
 
   Graph& graph_;
@@ -295,8 +320,7 @@ class Linearizer {
   std::vector<Item> items_;
   std::vector<std::vector<uint32_t>> members_;  ///< items by block
   NodeMap<uint32_t> item_;
-  NodeMap<std::vector<UOp>> guarded_;                 ///< stores by their IF
-  NodeMap<std::vector<UOp>> starts_;                  ///< accumulators by the outermost of their loops
+  std::vector<std::vector<UOp>> attached_;            ///< an IF's stores, the accumulators that start before a loop
   std::vector<std::pair<uint32_t, uint32_t>> edges_;  ///< from, to
   std::vector<std::pair<UOp, UOp>> acc_assigns_;
   std::vector<uint32_t> targets_;

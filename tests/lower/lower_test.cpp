@@ -77,6 +77,17 @@ TEST(Lower, nests_a_reduce_in_the_loop_of_the_reduce_that_takes_it) {
   EXPECT_EQ(outline(program), "for acc for acc for load endfor endfor store endfor");
 }
 
+TEST(Lower, waits_at_the_end_of_a_turn_that_fills_local_memory) {
+  Graph graph;
+  UOp sums = reduce(load(graph, 1, Scalar::Float, tracker({4, 100, 32})), Op::Add, {2});
+  LinearProgram program = lowered(stored(reduce(sums, Op::Max, {1}), {4, 1, 1}), "opencl", "GROUP(1,0)");
+  verify(program.uops, Spec::Linear);
+  EXPECT_EQ(launch(program), "gidx0:4 lidx0:32");
+  std::string flow = outline(program);
+  EXPECT_THAT(flow, HasSubstr("for load store barrier"));  // each turn the threads store what they have
+  EXPECT_THAT(flow, HasSubstr("barrier endfor if store endif"));
+}
+
 TEST(Lower, shares_a_loop_between_reduces_that_do_not_need_each_other) {
   Graph graph;
   ShapeTracker st = tracker({4, 128});
