@@ -86,7 +86,7 @@ class LlvmWriter {
   std::string name_arguments() {
     std::string arguments;
     for (UOp b : buffers_of(linear_)) {
-      LlvmValue name = fmt::format("%data{}", std::get<int64_t>(b.arg()));
+      LlvmValue name = concat("%data", std::get<int64_t>(b.arg()));
       bool written = std::find(written_.begin(), written_.end(), b) != written_.end();
       arguments +=
           fmt::format("{}ptr noalias nocapture {}{}", arguments.empty() ? "" : ", ", written ? "" : "readonly ", name);
@@ -94,7 +94,7 @@ class LlvmWriter {
     }
     int number = 0;
     for (UOp v : variables_of(linear_)) {
-      LlvmValue name = fmt::format("%var{}", number++);
+      LlvmValue name = concat("%var", number++);
       arguments += fmt::format("{}{} {}", arguments.empty() ? "" : ", ", llvm_type(v.dtype()), name);
       value(v).text = std::move(name);
     }
@@ -114,22 +114,21 @@ class LlvmWriter {
     const RangeArg& r = std::get<RangeArg>(u.arg());
     Open loop;
     loop.range = u;
-    loop.label = fmt::format("loop{}", labels_++);
+    loop.label = concat("loop", labels_++);
     loop.before = block_;
-    loop.counter = fmt::format("%{}idx{}.{}", r.reduce ? "r" : "g", r.axis, loop.label);
+    loop.counter = concat(r.reduce ? "%ridx" : "%gidx", r.axis, '.', loop.label);
     loop.guarded = u.src(0).vmax() >= u.src(1).vmin();
     if (loop.guarded) {
-      LlvmValue runs =
-          ops_.emit(fmt::format("icmp slt {} {}, {}", llvm_type(u.dtype()), text(u.src(0)), text(u.src(1))));
-      ops_.line(fmt::format("br i1 {}, label %{}, label %{}.end", runs, loop.label, loop.label));
+      LlvmValue runs = ops_.emit("icmp slt ", llvm_type(u.dtype()), ' ', text(u.src(0)), ", ", text(u.src(1)));
+      ops_.line("br i1 ", runs, ", label %", loop.label, ", label %", loop.label, ".end");
     } else {
-      ops_.line(fmt::format("br label %{}", loop.label));
+      ops_.line("br label %", loop.label);
     }
     start_block(loop.label);
     loop.header = chunks_.size();
     chunks_.emplace_back();
     for (UOp acc : value(u).accumulators) {
-      LlvmValue name = fmt::format("%acc{}", accumulators_++);
+      LlvmValue name = concat("%acc", accumulators_++);
       loop.phis.push_back({acc, text(acc), name});
       value(acc).text = name;
     }
@@ -149,32 +148,32 @@ class LlvmWriter {
     open_.pop_back();
     UOp range = loop.range;
     std::string t = llvm_type(range.dtype());
-    ops_.line(fmt::format("{}.next = add nsw {} {}, 1", loop.counter, t, loop.counter));
-    ops_.line(fmt::format("{}.more = icmp slt {} {}.next, {}", loop.counter, t, loop.counter, text(range.src(1))));
-    ops_.line(fmt::format("br i1 {}.more, label %{}, label %{}.end", loop.counter, loop.label, loop.label));
+    ops_.line(loop.counter, ".next = add nsw ", t, ' ', loop.counter, ", 1");
+    ops_.line(loop.counter, ".more = icmp slt ", t, ' ', loop.counter, ".next, ", text(range.src(1)));
+    ops_.line("br i1 ", loop.counter, ".more, label %", loop.label, ", label %", loop.label, ".end");
     std::string phis;
-    std::string counter_phi = fmt::format("  {} = phi {} [ {}, %{} ], [ {}.next, %{} ]\n", loop.counter, t,
-                                          text(range.src(0)), loop.before, loop.counter, block_);
+    append(phis, "  ", loop.counter, " = phi ", t, " [ ", text(range.src(0)), ", %", loop.before, " ], [ ",
+           loop.counter, ".next, %", block_, " ]\n");
     std::string latch = block_;
     start_block(loop.label + ".end");
     for (const Phi& phi : loop.phis) {
       LlvmValue next = next_value(phi);
       std::string type = llvm_type(phi.acc.dtype());
-      phis +=
-          fmt::format("  {} = phi {} [ {}, %{} ], [ {}, %{} ]\n", phi.name, type, phi.before, loop.before, next, latch);
+      append(phis, "  ", phi.name, " = phi ", type, " [ ", phi.before, ", %", loop.before, " ], [ ", next, ", %", latch,
+             " ]\n");
       // The assigned value is what the loop leaves behind; where it may not have run, that can be the value before it.
       UOp assign = value(phi.acc).assign;
       if (assign && loop.guarded)
         value(assign).text =
-            ops_.emit(fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type, phi.before, loop.before, next, latch));
+            ops_.emit("phi ", type, " [ ", phi.before, ", %", loop.before, " ], [ ", next, ", %", latch, " ]");
     }
-    chunks_[loop.header] += counter_phi + phis;
+    chunks_[loop.header] = std::move(phis);
   }
 
   void open_branch(UOp u) {
     Open branch;
-    branch.label = fmt::format("if{}", labels_++);
-    ops_.line(fmt::format("br i1 {}, label %{}, label %{}.end", text(u.src(0)), branch.label, branch.label));
+    branch.label = concat("if", labels_++);
+    ops_.line("br i1 ", text(u.src(0)), ", label %", branch.label, ", label %", branch.label, ".end");
     start_block(branch.label);
     open_.push_back(std::move(branch));
   }
@@ -183,7 +182,7 @@ class LlvmWriter {
     if (open_.empty() || open_.back().range) throw InternalError("an ENDIF without its IF");
     std::string label = open_.back().label + ".end";
     open_.pop_back();
-    ops_.line(fmt::format("br label %{}", label));
+    ops_.line("br label %", label);
     start_block(label);
   }
 
@@ -192,9 +191,8 @@ class LlvmWriter {
   LlvmValue address(UOp u) {
     Access access = access_of(u);
     if (!access.index) return text(access.buffer);
-    return ops_.emit(fmt::format("getelementptr inbounds {}, ptr {}, {} {}",
-                                 llvm_memory_type(u.dtype().base().scalar_type()), text(access.buffer),
-                                 llvm_type(access.index.dtype()), text(access.index)));
+    return ops_.emit("getelementptr inbounds ", llvm_memory_type(u.dtype().base().scalar_type()), ", ptr ",
+                     text(access.buffer), ", ", llvm_type(access.index.dtype()), ' ', text(access.index));
   }
 
   static bool is_zero(UOp u) {
@@ -208,40 +206,39 @@ class LlvmWriter {
     // Gated off, it reads zeros of our own instead: no branch, and the buffer is not touched.
     if (gate) {
       zero_bytes_ = std::max(zero_bytes_, std::max(64, u.dtype().itemsize()));
-      place = ops_.emit(fmt::format("select i1 {}, ptr {}, ptr {}", text(gate), place, zero_));
+      place = ops_.emit("select i1 ", text(gate), ", ptr ", place, ", ptr ", zero_);
     }
     std::string type = llvm_type(u.dtype()), memory = llvm_memory_type(u.dtype());
-    LlvmValue v = ops_.emit(fmt::format("load {}, ptr {}, align {}", memory, place, bytes_of(u.dtype().scalar)));
-    if (u.dtype().is_bool()) v = ops_.emit(fmt::format("icmp ne {} {}, zeroinitializer", memory, v));
+    LlvmValue v = ops_.emit("load ", memory, ", ptr ", place, ", align ", bytes_of(u.dtype().scalar));
+    if (u.dtype().is_bool()) v = ops_.emit("icmp ne ", memory, ' ', v, ", zeroinitializer");
     UOp otherwise = alternative_of(u);
     if (gate && !is_zero(otherwise))
-      v = ops_.emit(fmt::format("select i1 {}, {} {}, {} {}", text(gate), type, v, type, text(otherwise)));
+      v = ops_.emit("select i1 ", text(gate), ", ", type, ' ', v, ", ", type, ' ', text(otherwise));
     value(u).text = std::move(v);
   }
 
   void store(UOp u) {
     bool gated = u.num_src() > 2 && u.src(2).dtype().is_bool();
     if (gated) {
-      std::string label = fmt::format("store{}", labels_++);
-      ops_.line(fmt::format("br i1 {}, label %{}, label %{}.end", text(u.src(2)), label, label));
+      std::string label = concat("store", labels_++);
+      ops_.line("br i1 ", text(u.src(2)), ", label %", label, ", label %", label, ".end");
       start_block(label);
     }
     UOp stored = u.src(1);
     LlvmValue v = text(stored);
     std::string memory = llvm_memory_type(stored.dtype());
-    if (stored.dtype().is_bool()) v = ops_.emit(fmt::format("zext {} {} to {}", llvm_type(stored.dtype()), v, memory));
-    ops_.line(
-        fmt::format("store {} {}, ptr {}, align {}", memory, v, address(u.src(0)), bytes_of(stored.dtype().scalar)));
+    if (stored.dtype().is_bool()) v = ops_.emit("zext ", llvm_type(stored.dtype()), ' ', v, " to ", memory);
+    ops_.line("store ", memory, ' ', v, ", ptr ", address(u.src(0)), ", align ", bytes_of(stored.dtype().scalar));
     if (gated) {
       std::string after = block_ + ".end";
-      ops_.line(fmt::format("br label %{}", after));
+      ops_.line("br label %", after);
       start_block(after);
     }
   }
 
   void define_local(UOp u) {
     const LocalArg& local = *std::get<const LocalArg*>(u.arg());
-    LlvmValue name = fmt::format("%local{}", labels_++);
+    LlvmValue name = concat("%local", labels_++);
     locals_ += fmt::format("  {} = alloca [{} x {}], align 64\n", name, local.size,
                            llvm_memory_type(u.dtype().base().scalar_type()));
     value(u).text = std::move(name);
@@ -255,17 +252,16 @@ class LlvmWriter {
     bool constant = std::all_of(lanes.begin(), lanes.end(), [](UOp s) { return s.is_const(); });
     if (constant) {
       std::string literal;
-      for (UOp s : lanes) literal += fmt::format("{}{} {}", literal.empty() ? "<" : ", ", element, text(s));
+      for (UOp s : lanes) append(literal, literal.empty() ? "<" : ", ", element, ' ', text(s));
       value(u).text = literal + ">";
       return;
     }
     bool splat = std::all_of(lanes.begin(), lanes.end(), [&](UOp s) { return s == lanes[0]; });
     LlvmValue v = "poison";
     for (size_t i = 0; i < (splat ? 1 : lanes.size()); ++i)
-      v = ops_.emit(fmt::format("insertelement {} {}, {} {}, i64 {}", type, v, element, text(lanes[i]), i));
+      v = ops_.emit("insertelement ", type, ' ', v, ", ", element, ' ', text(lanes[i]), ", i64 ", i);
     if (splat)
-      v = ops_.emit(
-          fmt::format("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer", type, v, type, lanes.size()));
+      v = ops_.emit("shufflevector ", type, ' ', v, ", ", type, " poison, <", lanes.size(), " x i32> zeroinitializer");
     value(u).text = std::move(v);
   }
 
@@ -273,10 +269,9 @@ class LlvmWriter {
     const Lanes& lanes = *std::get<const Lanes*>(u.arg());
     if (lanes.size() != 1) cannot_render(u, "LLVM IR", "it takes several lanes");
     UOp from = u.src(0);
-    value(u).text =
-        from.dtype().count == 1
-            ? text(from)
-            : ops_.emit(fmt::format("extractelement {} {}, i64 {}", llvm_type(from.dtype()), text(from), lanes[0]));
+    value(u).text = from.dtype().count == 1
+                        ? text(from)
+                        : ops_.emit("extractelement ", llvm_type(from.dtype()), ' ', text(from), ", i64 ", lanes[0]);
   }
 
   void write(UOp u) {

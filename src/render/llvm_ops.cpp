@@ -46,18 +46,6 @@ std::string llvm_literal(UOp constant) {
   return fmt::format("0x{:016X}", value.bits);
 }
 
-void LlvmOps::line(std::string_view text) {
-  lines_ += "  ";
-  lines_ += text;
-  lines_ += '\n';
-}
-
-LlvmValue LlvmOps::emit(std::string_view text) {
-  LlvmValue name = fmt::format("%v{}", next_++);
-  fmt::format_to(std::back_inserter(lines_), "  {} = {}\n", name, text);
-  return name;
-}
-
 std::string LlvmOps::declarations() const {
   std::string text;
   for (const std::string& d : declared_) text += d;
@@ -65,29 +53,29 @@ std::string LlvmOps::declarations() const {
 }
 
 LlvmValue LlvmOps::binary(std::string_view instruction, std::string_view type, const LlvmValue& a, const LlvmValue& b) {
-  return emit(fmt::format("{} {} {}, {}", instruction, type, a, b));
+  return emit(instruction, ' ', type, ' ', a, ", ", b);
 }
 
 LlvmValue LlvmOps::select(const LlvmValue& condition, std::string_view type, const LlvmValue& yes,
                           const LlvmValue& no) {
-  return emit(fmt::format("select i1 {}, {} {}, {} {}", condition, type, yes, type, no));
+  return emit("select i1 ", condition, ", ", type, ' ', yes, ", ", type, ' ', no);
 }
 
 LlvmValue LlvmOps::convert(std::string_view instruction, std::string_view from, const LlvmValue& x,
                            std::string_view to) {
-  return emit(fmt::format("{} {} {} to {}", instruction, from, x, to));
+  return emit(instruction, ' ', from, ' ', x, " to ", to);
 }
 
 LlvmValue LlvmOps::intrinsic(std::string_view name, std::string_view type, const std::vector<LlvmValue>& args) {
   std::string_view suffix = type == "float" ? "f32" : type == "double" ? "f64" : type == "half" ? "f16" : type;
   std::string types, values;
   for (const LlvmValue& a : args) {
-    types += fmt::format("{}{}", types.empty() ? "" : ", ", type);
-    values += fmt::format("{}{} {}", values.empty() ? "" : ", ", type, a);
+    types += concat(types.empty() ? "" : ", ", type);
+    values += concat(values.empty() ? "" : ", ", type, ' ', a);
   }
-  std::string declaration = fmt::format("declare {} @llvm.{}.{}({})\n", type, name, suffix, types);
+  std::string declaration = concat("declare ", type, " @llvm.", name, '.', suffix, '(', types, ")\n");
   if (std::find(declared_.begin(), declared_.end(), declaration) == declared_.end()) declared_.push_back(declaration);
-  return emit(fmt::format("call {} @llvm.{}.{}({})", type, name, suffix, values));
+  return emit("call ", type, " @llvm.", name, '.', suffix, '(', values, ')');
 }
 
 LlvmValue LlvmOps::compute(UOp u, const std::vector<LlvmValue>& src, bool contract) {
@@ -139,13 +127,12 @@ LlvmValue LlvmOps::bool_op(UOp u, const std::vector<LlvmValue>& src) {
 LlvmValue LlvmOps::int_op(UOp u, const std::vector<LlvmValue>& src) {
   Scalar s = u.dtype().scalar;
   std::string_view t = scalar_name(s);
-  std::string_view sure =
-      is_signed(s) && u.is({Op::Add, Op::Sub, Op::Mul, Op::Neg}) && cannot_overflow(u) ? " nsw" : "";
+  bool sure = is_signed(s) && u.is({Op::Add, Op::Sub, Op::Mul, Op::Neg}) && cannot_overflow(u);
   switch (u.op()) {
-    case Op::Add: return binary(fmt::format("add{}", sure), t, src[0], src[1]);
-    case Op::Sub: return binary(fmt::format("sub{}", sure), t, src[0], src[1]);
-    case Op::Mul: return binary(fmt::format("mul{}", sure), t, src[0], src[1]);
-    case Op::Neg: return binary(fmt::format("sub{}", sure), t, "0", src[0]);
+    case Op::Add: return binary(sure ? "add nsw" : "add", t, src[0], src[1]);
+    case Op::Sub: return binary(sure ? "sub nsw" : "sub", t, src[0], src[1]);
+    case Op::Mul: return binary(sure ? "mul nsw" : "mul", t, src[0], src[1]);
+    case Op::Neg: return binary(sure ? "sub nsw" : "sub", t, "0", src[0]);
     case Op::Mulacc: return binary("add", t, binary("mul", t, src[0], src[1]), src[2]);
     case Op::And: return binary("and", t, src[0], src[1]);
     case Op::Or: return binary("or", t, src[0], src[1]);
@@ -196,16 +183,15 @@ LlvmValue LlvmOps::shift(UOp u, const std::vector<LlvmValue>& src) {
 
 LlvmValue LlvmOps::float_op(UOp u, Scalar s, const std::vector<LlvmValue>& src, bool contract) {
   std::string_view t = scalar_name(s);
-  std::string_view fuse = contract ? " contract" : "";
   std::string_view one = s == Scalar::Half ? "0xH3C00" : "1.0";
   switch (u.op()) {
-    case Op::Add: return binary(fmt::format("fadd{}", fuse), t, src[0], src[1]);
-    case Op::Mul: return binary(fmt::format("fmul{}", fuse), t, src[0], src[1]);
+    case Op::Add: return binary(contract ? "fadd contract" : "fadd", t, src[0], src[1]);
+    case Op::Mul: return binary(contract ? "fmul contract" : "fmul", t, src[0], src[1]);
     case Op::Sub: return binary("fsub", t, src[0], src[1]);
     case Op::Fdiv: return binary("fdiv", t, src[0], src[1]);
     case Op::Recip: return binary("fdiv", t, std::string(one), src[0]);
     case Op::Mulacc: return binary("fadd", t, binary("fmul", t, src[0], src[1]), src[2]);
-    case Op::Neg: return emit(fmt::format("fneg {} {}", t, src[0]));
+    case Op::Neg: return emit("fneg ", t, ' ', src[0]);
     case Op::Sqrt: return intrinsic("sqrt", t, src);
     case Op::Max: {
       if (s != Scalar::Half) return intrinsic("maximum", t, src);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/uop.h"
+#include "render/append.h"
 
 namespace quern {
 
@@ -25,8 +26,17 @@ class LlvmOps {
   LlvmValue compute(UOp u, const std::vector<LlvmValue>& src, bool contract);
 
   /// "%v7 = <text>", as a line.
-  LlvmValue emit(std::string_view text);
-  void line(std::string_view text);
+  template <class... Parts>
+  LlvmValue emit(const Parts&... parts) {
+    LlvmValue name = "%v";
+    append(name, next_++);
+    append(lines_, "  ", name, " = ", parts..., '\n');
+    return name;
+  }
+  template <class... Parts>
+  void line(const Parts&... parts) {
+    append(lines_, "  ", parts..., '\n');
+  }
   /// Lines written since the last call.
   std::string take_lines() { return std::move(lines_); }
   std::string declarations() const;
