@@ -240,7 +240,7 @@ std::optional<View> invert(const View& v, const Shape& out_shape) {
 
 View minify(const View& v) {
   Shape shape;
-  for (MergedAxis& axis : merge_axes(v)) shape.push_back(std::move(axis.size));
+  for (const MergedAxis& axis : merge_axes(v)) shape.push_back(axis.size);
   if (shape == v.shape) return v;
   return view_parts::reshape_same_size(v, shape).value_or(v);
 }
