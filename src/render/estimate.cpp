@@ -36,8 +36,10 @@ class Sum {
   SInt value() const {
     SInt total = 0;
     for (const auto& [symbols, number] : terms_) {
-      SInt term = static_cast<int64_t>(std::min<Int128>(number, std::numeric_limits<int64_t>::max()));
-      for (UOp s : symbols) term = term * SInt(s);
+      SInt count = static_cast<int64_t>(std::min<Int128>(number, std::numeric_limits<int64_t>::max()));
+      SInt term = symbols.empty() ? count : SInt(symbols[0]);
+      for (size_t i = 1; i < symbols.size(); ++i) term = term * SInt(symbols[i]);
+      if (!symbols.empty() && !(count == 1)) term = term * count;
       total = total == 0 ? term : total + term;
     }
     return total;
