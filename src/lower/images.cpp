@@ -44,7 +44,7 @@ bool is_outside_unless(UOp clause, std::span<const UOp> coordinates, std::span<c
 
 }  // namespace
 
-UOp texel_index(UOp image, UOp idx, UOp gate) {
+UOp texel_index(UOp image, UOp idx, UOp gate, bool stores) {
   Graph& graph = image.graph();
   int64_t width = image.dtype().image_width, height = image.dtype().image_height;
   UOp texel = idx.idiv(graph.const_index(4));
@@ -57,12 +57,13 @@ UOp texel_index(UOp image, UOp idx, UOp gate) {
     std::array<UOp, 2> coordinates = {x, y};
     std::array<int64_t, 2> sizes = {width, height};
     for (UOp clause : split(gate, Op::And))
-      if (!is_outside_unless(clause, coordinates, sizes)) left = left ? left & clause : clause;
+      if (stores || !is_outside_unless(clause, coordinates, sizes)) left = left ? left & clause : clause;
     gate = left;
   }
   std::array<UOp, 2> coordinates = {x, y};
   UOp at = graph.vectorize(coordinates);
-  return gate ? graph.node(Op::Index, image.dtype(), {image, at, gate}) : graph.node(Op::Index, image.dtype(), {image, at});
+  return gate ? graph.node(Op::Index, image.dtype(), {image, at, gate})
+              : graph.node(Op::Index, image.dtype(), {image, at});
 }
 
 }  // namespace quern

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "quern/error.h"
+
 #include "lower/launch_dims.h"
 #include "lower/loops.h"
 #include "lower/lower.h"
-#include "quern/error.h"
 #include "shape/shapetracker.h"
 #include "shape/sint.h"
 
@@ -14,7 +15,7 @@ namespace quern {
 
 namespace {
 
-constexpr int kSecondStageAxes = 1000;   ///< numbers of the loops over what a group stored
+constexpr int kSecondStageAxes = 1000;  ///< numbers of the loops over what a group stored
 
 const ShapeTracker& tracker_of(UOp view) { return *std::get<const ShapeTracker*>(view.arg()); }
 bool is_local_buffer(UOp u) { return u.is(Op::DefineLocal); }
@@ -31,7 +32,8 @@ Shape full_shape(std::span<const UOp> nodes) {
     const Shape& shape = tracker_of(u).shape();
     if (full.empty()) full.assign(shape.size(), SInt(1));
     if (shape.size() != full.size())
-      throw InternalError("a view of " + std::to_string(shape.size()) + " axes in a kernel of " + std::to_string(full.size()));
+      throw InternalError("a view of " + std::to_string(shape.size()) + " axes in a kernel of " +
+                          std::to_string(full.size()));
     for (size_t i = 0; i < shape.size(); ++i)
       if (full[i] == 1) full[i] = shape[i];
   }
@@ -49,41 +51,73 @@ UOp identity_element(Graph& graph, Op op, DType dtype) {
   }
 }
 
+bool has_axis(const ReduceArg& reduce, size_t axis) {
+  return std::find(reduce.axes.begin(), reduce.axes.end(), static_cast<int32_t>(axis)) != reduce.axes.end();
+}
+
 class Indexer {
  public:
-  Indexer(UOp ast, const Target& target) : graph_(ast.graph()), ast_(ast), nodes_(toposort(ast)) { make_indices(target); }
+  Indexer(UOp ast, const Target& target) : graph_(ast.graph()), ast_(ast), nodes_(toposort(ast)) {
+    make_indices(target);
+  }
 
   UOp run() {
+    find_stages();
     for (UOp u : nodes_) {
       if (u.is(Op::View)) continue;
-      done_[u] = lowered(u);
+      for (stage_ = 0; stage_ < kStages; ++stage_)
+        if (needed_.get(u)[stage_]) done_[u][stage_] = lowered(u);
     }
-    return done_.get(ast_);
+    return done_.get(ast_)[stage_of(ast_, 0)];
   }
 
  private:
+  static constexpr size_t kStages = 2;
+  using PerStage = std::array<UOp, kStages>;
+
   UOp lowered(UOp u) {
     if (u.is(Op::ReduceAxis)) return lower_reduce(u);
-    if (u.is(Op::Valid)) return index_tracker(graph_, tracker_of(u.src(0)), idxs_).valid;
-    if (u.is(Op::Assign) && u.src(0).is(Op::DefineGlobal)) return done_.get(u.src(1));   // its STORE says it all
+    if (u.is(Op::Valid)) return index_tracker(graph_, tracker_of(u.src(0)), idxs_[stage_]).valid;
+    if (u.is(Op::Assign) && u.src(0).is(Op::DefineGlobal)) return done(u.src(1));  // its STORE says it all
     if (is_viewed(u)) return u.is(Op::Store) ? lower_store(u) : lower_load(u);
     src_.clear();
-    for (UOp s : u.src()) src_.push_back(done_.get(s));
+    for (UOp s : u.src()) src_.push_back(done(s));
     return graph_.node(u.op(), u.dtype(), src_, u.is(Op::Sink) ? Arg{} : u.arg());
   }
 
+  /// What threads of a group reduce together is upcast among them where an image's channels are: its threads are lanes again
+  /// after (stage 1), while what they store for each other is made before (stage 0). Else all is stage 0.
+  size_t stage_of(UOp u, size_t user_stage) const {
+    if (!is_staged_ || !u.is({Op::Sink, Op::Store})) return is_staged_ ? user_stage : 0;
+    return u.is(Op::Store) && is_local_buffer(u.src(0)) && !is_second_stage(u) ? 0 : 1;
+  }
+  UOp done(UOp source) const { return done_.get(source)[stage_of(source, stage_)]; }
+  /// A local store of what was reduced from what threads stored.
+  static bool is_second_stage(UOp store) {
+    UOp value = store.src(2);
+    return value.is(Op::ReduceAxis) && value.src(0).is(Op::Load) && is_local_buffer(value.src(0).src(0));
+  }
+
+  void find_stages();
   void make_indices(const Target& target);
   UOp lower_reduce(UOp reduce);
   UOp lower_load(UOp load);
   UOp lower_store(UOp store);
   UOp index(UOp buffer, const Indexed& at) const;
+  bool is_thread(size_t axis) const { return idxs_[0][axis] != ridxs_[axis]; }
+  std::vector<UOp> shared_indices(UOp load) const;
+  std::vector<size_t> axes_of_one_thread(UOp store) const;
 
   Graph& graph_;
   UOp ast_;
   std::vector<UOp> nodes_;
-  std::vector<UOp> idxs_;    ///< an index for each axis
-  std::vector<UOp> ridxs_;   ///< the same, but the loops of the second stage for group-reduce axes
-  NodeMap<UOp> done_;
+  std::array<std::vector<UOp>, kStages> idxs_;  ///< an index for each axis, in each stage
+  std::vector<UOp> ridxs_;                      ///< those of stage 1, but loops for the axes that a group reduces
+  bool is_staged_ = false;
+  size_t stage_ = 0;
+  NodeMap<std::array<bool, kStages>> needed_;
+  NodeMap<PerStage> done_;
+  NodeMap<const ReduceArg*> reduced_by_;  ///< of loads, by what they are reduced at once
   std::vector<UOp> src_;
   int accumulators_ = 0;
 };
@@ -96,48 +130,74 @@ void Indexer::make_indices(const Target& target) {
   size_t first_reduce = first_upcast;
   std::vector<const ShapeTracker*> local_loads;
   for (UOp u : nodes_) {
-    if (u.is(Op::ReduceAxis))
-      for (int32_t axis : std::get<const ReduceArg*>(u.arg())->axes) first_reduce = std::min(first_reduce, static_cast<size_t>(axis));
+    if (u.is(Op::ReduceAxis)) {
+      const ReduceArg& reduce = *std::get<const ReduceArg*>(u.arg());
+      for (int32_t axis : reduce.axes) first_reduce = std::min(first_reduce, static_cast<size_t>(axis));
+      if (u.src(0).is(Op::Load)) reduced_by_[u.src(0)] = &reduce;
+    }
     if (u.is(Op::Load) && is_local_buffer(u.src(0)) && is_viewed(u)) local_loads.push_back(&tracker_of(u.src(1)));
   }
   const Shape& output = tracker_of(ast_.src(0).src(1)).shape();
   // After the first reduced axis stand those a group of threads shares: reduced through local memory, or upcast among them.
   auto is_grouped = [&](size_t i) {
-    return std::any_of(local_loads.begin(), local_loads.end(), [&](const ShapeTracker* st) { return st->shape()[i] != output[i]; });
+    return std::any_of(local_loads.begin(), local_loads.end(),
+                       [&](const ShapeTracker* st) { return st->shape()[i] != output[i]; });
   };
   auto is_output = [&](size_t i) { return !(output[i] == 1); };
   size_t grouped_end = first_reduce;
   while (grouped_end < first_upcast && (is_grouped(grouped_end) || is_output(grouped_end))) ++grouped_end;
 
+  std::vector<UOp>& idxs = idxs_[0];
   std::span<const SInt> sizes(full);
   size_t globals = first_reduce - static_cast<size_t>(info.local_dims);
   if (!target.has_local) {
-    for (size_t i = 0; i < first_reduce; ++i) idxs_.push_back(graph_.range(0, full[i], static_cast<int>(i)));
+    for (size_t i = 0; i < first_reduce; ++i) idxs.push_back(graph_.range(0, full[i], static_cast<int>(i)));
   } else if (info.dont_use_locals) {
-    idxs_ = launch_indices(graph_, "idx", sizes.first(globals), target.global_max, true);
+    idxs = launch_indices(graph_, "idx", sizes.first(globals), target.global_max, true);
   } else {
-    idxs_ = launch_indices(graph_, "gidx", sizes.first(globals), target.global_max, true);
-    auto locals = launch_indices(graph_, "lidx", sizes.subspan(globals, grouped_end - globals), target.local_max, false);
-    idxs_.insert(idxs_.end(), locals.begin(), locals.end());
+    idxs = launch_indices(graph_, "gidx", sizes.first(globals), target.global_max, true);
+    auto locals =
+        launch_indices(graph_, "lidx", sizes.subspan(globals, grouped_end - globals), target.local_max, false);
+    idxs.insert(idxs.end(), locals.begin(), locals.end());
   }
-  for (size_t i = idxs_.size(); i < first_upcast; ++i) idxs_.push_back(graph_.range(0, full[i], static_cast<int>(i), true));
-  for (size_t i = first_upcast; i < full.size(); ++i) {
+  for (size_t i = idxs.size(); i < first_upcast; ++i)
+    idxs.push_back(graph_.range(0, full[i], static_cast<int>(i), true));
+  auto upcast_index = [&](size_t i) {
     if (!full[i].is_int()) throw InternalError("an upcast axis of symbolic size");
     int64_t size = full[i].value();
     ConstVector steps(static_cast<size_t>(size));
     for (size_t k = 0; k < steps.size(); ++k) steps[k].bits = k;
     UOp lanes = graph_.const_vector(DType(Scalar::Index, static_cast<uint16_t>(size)), std::move(steps));
     Axes axes{{static_cast<int32_t>(i), static_cast<int32_t>(size)}};
-    idxs_.push_back(graph_.node(Op::Expand, Scalar::Index, {lanes}, graph_.intern(std::move(axes))));
+    return graph_.node(Op::Expand, Scalar::Index, {lanes}, graph_.intern(std::move(axes)));
+  };
+  for (size_t i = first_upcast; i < full.size(); ++i) idxs.push_back(upcast_index(i));
+  idxs_[1] = idxs;
+  for (size_t i = first_reduce; i < grouped_end; ++i) {
+    if (!is_output(i)) continue;
+    idxs_[1][i] = upcast_index(i);
+    is_staged_ = true;
   }
-  ridxs_ = idxs_;
+  ridxs_ = idxs_[1];
   for (size_t i = first_reduce; i < grouped_end; ++i)
     if (!is_output(i)) ridxs_[i] = graph_.range(0, full[i], kSecondStageAxes + static_cast<int>(i), true);
 }
 
+/// Which nodes are wanted in which stage, from the outputs down.
+void Indexer::find_stages() {
+  needed_[ast_][stage_of(ast_, 0)] = true;
+  for (size_t n = nodes_.size(); n-- > 0;) {
+    const std::array<bool, kStages> needed = needed_.get(nodes_[n]);
+    for (size_t stage = 0; stage < kStages; ++stage) {
+      if (!needed[stage]) continue;
+      for (UOp s : nodes_[n].src()) needed_[s][stage_of(s, stage)] = true;
+    }
+  }
+}
+
 UOp Indexer::lower_reduce(UOp reduce) {
   const ReduceArg& arg = *std::get<const ReduceArg*>(reduce.arg());
-  UOp value = done_.get(reduce.src(0));
+  UOp value = done(reduce.src(0));
   std::vector<UOp> ranges;
   Axes unrolled;
   for (int32_t axis : arg.axes) {
@@ -170,24 +230,47 @@ UOp Indexer::index(UOp buffer, const Indexed& at) const {
   return graph_.node(Op::Index, buffer.dtype(), {buffer, at.index, at.valid});
 }
 
+/// Where in local memory a thread reads what others of its group stored: all along the axes it reduces, but along those of
+/// another reduce's group only its own place.
+std::vector<UOp> Indexer::shared_indices(UOp load) const {
+  std::vector<UOp> indices = ridxs_;
+  if (const ReduceArg* reduce = reduced_by_.get(load))
+    for (size_t i = 0; i < indices.size(); ++i)
+      if (ridxs_[i] != idxs_[1][i] && !has_axis(*reduce, i)) indices[i] = idxs_[1][i];
+  return indices;
+}
+
+/// Group axes along which one thread stores for all: a kernel's result; in local memory what was reduced along them, or does
+/// not change along them.
+std::vector<size_t> Indexer::axes_of_one_thread(UOp store) const {
+  std::vector<size_t> axes;
+  const bool local = is_local_buffer(store.src(0)), second = is_second_stage(store);
+  for (size_t i = 0; i < ridxs_.size(); ++i) {
+    if (!is_thread(i)) continue;
+    const bool are_lanes = idxs_[1][i] != idxs_[0][i];  // every thread has the values of all
+    const bool gathered = second && (are_lanes || has_axis(*std::get<const ReduceArg*>(store.src(2).arg()), i));
+    if (!local || gathered || tracker_of(store.src(1)).shape()[i] == 1) axes.push_back(i);
+  }
+  return axes;
+}
+
 UOp Indexer::lower_load(UOp load) {
   UOp buffer = load.src(0);
   bool local = is_local_buffer(buffer);
-  UOp address = index(buffer, index_tracker(graph_, tracker_of(load.src(1)), local ? ridxs_ : idxs_));
+  bool loads_result = load.num_src() > 2 && is_second_stage(load.src(2));  // not what each thread stored
+  UOp address =
+      index(buffer, index_tracker(graph_, tracker_of(load.src(1)),
+                                  local && !loads_result ? shared_indices(load) : idxs_[stage_]));
   if (!local || load.num_src() < 3) return graph_.node(Op::Load, load.dtype(), {address});
-  UOp barrier = graph_.node(Op::Barrier, Scalar::Void, {done_.get(load.src(2))});
+  UOp barrier = graph_.node(Op::Barrier, Scalar::Void, {done(load.src(2))});
   return graph_.node(Op::Load, load.dtype(), {address, barrier});
 }
 
 UOp Indexer::lower_store(UOp store) {
-  UOp buffer = store.src(0), value = store.src(2);
-  Indexed at = index_tracker(graph_, tracker_of(store.src(1)), idxs_);
-  // The threads of a group all store what they reduced; what is made of all that, only the first of them stores.
-  bool is_second_stage = value.is(Op::ReduceAxis) && value.src(0).is(Op::Load) && is_local_buffer(value.src(0).src(0));
-  if (!is_local_buffer(buffer) || is_second_stage)
-    for (size_t i = 0; i < idxs_.size(); ++i)
-      if (idxs_[i] != ridxs_[i]) at.valid = both(at.valid, idxs_[i].lt(graph_.const_index(1)));
-  return graph_.node(Op::Store, Scalar::Void, {index(buffer, at), done_.get(value)});
+  UOp buffer = store.src(0);
+  Indexed at = index_tracker(graph_, tracker_of(store.src(1)), idxs_[stage_]);
+  for (size_t i : axes_of_one_thread(store)) at.valid = both(at.valid, idxs_[0][i].lt(graph_.const_index(1)));
+  return graph_.node(Op::Store, Scalar::Void, {index(buffer, at), done(store.src(2))});
 }
 
 }  // namespace

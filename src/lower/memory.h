@@ -11,9 +11,9 @@ namespace quern {
 UOp widen_accesses(UOp sink, const Target& target);
 
 /// The INDEX of the texel that holds element `idx` of an image: coordinates simplified, and the gate without the conditions under
-/// which the coordinates would leave the image, where a read gives 0 anyway. `gate` may be empty. An empty UOp if the gate never
-/// holds.
-UOp texel_index(UOp image, UOp idx, UOp gate);
+/// which the coordinates would leave the image, where a read gives 0 anyway; what `stores` keeps them all. `gate` may be empty. An
+/// empty UOp if the gate never holds.
+UOp texel_index(UOp image, UOp idx, UOp gate, bool stores = false);
 
 /// Moves gates from INDEX to the accesses: LOAD(address, 0, gate), STORE(address, value, IF(gate)). What only the storing threads
 /// need after a BARRIER is put under its IF.

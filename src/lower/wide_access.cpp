@@ -13,7 +13,7 @@ namespace {
 
 /// A scalar LOAD or STORE at buffer[root + offset].
 struct Access {
-  UOp node, buffer, root, gate, waits_for;   // the last three may be empty
+  UOp node, buffer, root, gate, waits_for;  // the last three may be empty
   int64_t offset = 0;
 
   static uint32_t order_of(UOp u) { return u ? u.id() + 1 : 0; }
@@ -23,18 +23,19 @@ struct Access {
 };
 
 struct Wide {
-  std::vector<Access> members;   // at consecutive offsets
-  UOp made;                      // the LOAD, once it is built
+  std::vector<Access> members;  // at consecutive offsets
+  UOp made;                     // the LOAD, once it is built
 };
 
 struct Member {
-  uint32_t wide = 0;   // from 1
+  uint32_t wide = 0;  // from 1
   uint32_t lane = 0;
 };
 
 class AccessWidener {
  public:
-  AccessWidener(UOp sink, const Target& target) : graph_(sink.graph()), sink_(sink), target_(target), nodes_(toposort(sink)) {}
+  AccessWidener(UOp sink, const Target& target)
+      : graph_(sink.graph()), sink_(sink), target_(target), nodes_(toposort(sink)) {}
 
   UOp run() {
     bool images = false;
@@ -62,7 +63,8 @@ class AccessWidener {
     Access a{u, at.src(0), at.src(1), at.num_src() > 2 ? at.src(2) : UOp(), UOp(), 0};
     if (u.is(Op::Load) && u.num_src() > 1) a.waits_for = u.src(1);
     const DType& type = a.buffer.dtype();
-    bool wide = type.is_image() || (target_.has_float4 && (type.scalar == Scalar::Float || type.scalar == Scalar::Half));
+    bool wide =
+        type.is_image() || (target_.has_float4 && (type.scalar == Scalar::Float || type.scalar == Scalar::Half));
     if (!wide) return;
     if (a.root.is_const()) {
       a.offset = static_cast<int64_t>(a.root.const_int());
@@ -99,12 +101,15 @@ class AccessWidener {
       size_t joined = 1;
       for (int length : lengths) {
         size_t n = static_cast<size_t>(length);
-        if (i + n > accesses.size() || factor % length != 0 || floor_mod(accesses[i].offset, int64_t{length}) != 0) continue;
+        if (i + n > accesses.size() || factor % length != 0 || floor_mod(accesses[i].offset, int64_t{length}) != 0)
+          continue;
         bool consecutive = true;
         for (size_t k = 1; k < n && consecutive; ++k)
           consecutive = accesses[i + k].offset == accesses[i].offset + static_cast<int64_t>(k);
         if (!consecutive) continue;
-        wides_.push_back({{accesses.begin() + static_cast<std::ptrdiff_t>(i), accesses.begin() + static_cast<std::ptrdiff_t>(i + n)}, UOp()});
+        wides_.push_back(
+            {{accesses.begin() + static_cast<std::ptrdiff_t>(i), accesses.begin() + static_cast<std::ptrdiff_t>(i + n)},
+             UOp()});
         for (size_t k = 0; k < n; ++k)
           member_[accesses[i + k].node] = {static_cast<uint32_t>(wides_.size()), static_cast<uint32_t>(k)};
         joined = n;
@@ -145,10 +150,13 @@ class AccessWidener {
   UOp address(const Wide& wide) {
     const Access& first = wide.members.front();
     UOp buffer = done(first.buffer), idx = done(first.root), gate = done(first.gate);
-    if (!idx) idx = graph_.const_index(first.offset);
-    else if (first.offset) idx = idx + first.offset;
-    if (buffer.dtype().is_image()) return texel_index(buffer, idx, gate);
-    UOp at = gate ? graph_.node(Op::Index, buffer.dtype(), {buffer, idx, gate}) : graph_.node(Op::Index, buffer.dtype(), {buffer, idx});
+    if (!idx)
+      idx = graph_.const_index(first.offset);
+    else if (first.offset)
+      idx = idx + first.offset;
+    if (buffer.dtype().is_image()) return texel_index(buffer, idx, gate, first.node.is(Op::Store));
+    UOp at = gate ? graph_.node(Op::Index, buffer.dtype(), {buffer, idx, gate})
+                  : graph_.node(Op::Index, buffer.dtype(), {buffer, idx});
     DType type = buffer.dtype();
     type.count = static_cast<uint16_t>(wide.members.size());
     return at.cast(type);
@@ -159,9 +167,12 @@ class AccessWidener {
     if (!wide.made) {
       UOp at = address(wide);
       DType type = first.node.dtype().vec(static_cast<int>(wide.members.size()));
-      if (!at) wide.made = zero_of(graph_, type);
-      else if (first.waits_for) wide.made = graph_.node(Op::Load, type, {at, done(first.waits_for)});
-      else wide.made = graph_.node(Op::Load, type, {at});
+      if (!at)
+        wide.made = zero_of(graph_, type);
+      else if (first.waits_for)
+        wide.made = graph_.node(Op::Load, type, {at, done(first.waits_for)});
+      else
+        wide.made = graph_.node(Op::Load, type, {at});
     }
     return wide.made.gep(static_cast<int>(lane));
   }
