@@ -95,6 +95,7 @@ Kernel::Refusal Kernel::why_not(const Opt& opt) const {
     case OptOp::UNROLL:
       if (axis >= first_upcast()) return fmt::format("axis {} is already upcasted", axis);
       if (amount > kMaxUnroll) return fmt::format("{} is more than {} to unroll", amount, kMaxUnroll);
+      if (leads_mid_upcast(axis) && size == amount) return "a mid-reduce upcast stands after a group reduce";
       return std::nullopt;
     case OptOp::UPCAST: {
       if (axis >= first_reduce()) return fmt::format("axis {} is reduced: upcast is for the others", axis);
@@ -114,6 +115,12 @@ Kernel::Refusal Kernel::why_not(const Opt& opt) const {
     case OptOp::NOLOCALS: break;
   }
   throw InternalError("an opt that is not judged here: " + to_string(opt));
+}
+
+/// Is the axis the first group reduce, with a mid-reduce upcast after it?
+bool Kernel::leads_mid_upcast(int axis) const {
+  const size_t next = static_cast<size_t>(axis) + 1;
+  return axis == first_reduce() && next < axes_.size() && axes_[next].kind == AxisKind::UpcastMid;
 }
 
 /// Group reduces keep a value a thread and upcast in shared memory; any later split of axes is counted as multiplying it.
@@ -188,7 +195,7 @@ Kernel::Refusal Kernel::change(const Opt& opt) {
 }
 
 void Kernel::carry_out(const Opt& opt, int axis, int64_t amount) {
-  const int reduce = first_reduce(), groups = group_dims(), locals = local_dims();
+  const int reduce = first_reduce(), groups = group_dims();
   const AxisKind kind = axes_[static_cast<size_t>(axis)].kind;
   bool removed = false;
   switch (opt.op) {
@@ -201,10 +208,6 @@ void Kernel::carry_out(const Opt& opt, int axis, int64_t amount) {
     case OptOp::UPCAST: removed = split(axis, amount, false, num_axes(), AxisKind::Upcast); break;
     case OptOp::UNROLL:
       removed = split(axis, amount, false, num_axes(), is_output_axis(kind) ? AxisKind::Upcast : AxisKind::Unroll);
-      // With no group reduce before them, mid-reduce upcasts count as axes of the output, and the group takes in what follows.
-      if (removed && kind == AxisKind::GroupReduce && first_reduce() == reduce &&
-          axes_[static_cast<size_t>(reduce)].kind == AxisKind::UpcastMid)
-        relabel(locals, groups - 1);
       break;
     case OptOp::SWAP: swap_axes(axis, static_cast<int>(amount)); break;
     case OptOp::PADTO: pad_axis(axis, amount); break;
@@ -302,26 +305,6 @@ void Kernel::pad_axis(int axis, int64_t amount) {
   }
   views_ = mapped_views(pad_view);
   axes_[at].size = padded;
-}
-
-/// Gives the axes before the upcasted ones their kinds anew: `locals` before the first reduce, `groups` from there.
-void Kernel::relabel(int locals, int groups) {
-  const int end = first_upcast();
-  int reduce = 0;
-  while (reduce < end && is_output_axis(axes_[static_cast<size_t>(reduce)].kind)) ++reduce;
-  const int mids = reduce - first_reduce();
-  const int first_local = reduce - (mids <= locals ? locals : locals + 1);
-  for (int i = 0; i < end; ++i) {
-    AxisKind& kind = axes_[static_cast<size_t>(i)].kind;
-    if (i < first_local)
-      kind = AxisKind::Global;
-    else if (i < reduce)
-      kind = AxisKind::Local;
-    else if (i < reduce + groups)
-      kind = is_output_axis(kind) ? AxisKind::UpcastMid : AxisKind::GroupReduce;
-    else
-      kind = AxisKind::Reduce;
-  }
 }
 
 }  // namespace quern

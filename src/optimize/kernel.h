@@ -120,12 +120,12 @@ class Kernel {
   Refusal why_not_shared_memory(const Opt& opt, int64_t amount) const;
   Refusal why_not_upcast_mid(int axis, int64_t amount) const;
   Refusal why_not_pad(int axis, int64_t amount) const;
+  bool leads_mid_upcast(int axis) const;
   Refusal change(const Opt& opt);
   void carry_out(const Opt& opt, int axis, int64_t amount);
   bool split(int axis, int64_t amount, bool top, int before, AxisKind kind);
   void swap_axes(int a, int b);
   void pad_axis(int axis, int64_t amount);
-  void relabel(int locals, int groups);
   std::vector<int> float4_axes(size_t buffer) const;
 
   // tensor_cores.cpp
@@ -171,7 +171,7 @@ struct OptimizeOptions {
   /// "UPCAST(0,4) LOCAL(1,8)".
   std::string opts = "heuristic";
   TensorCoreUse tensor_cores = TensorCoreUse::Instruction;
-  int tc_opt = 0;   ///< as in Kernel::apply_tensor_cores
+  int tc_opt = 0;  ///< as in Kernel::apply_tensor_cores
 };
 Kernel optimize(UOp ast, const Target& target, const OptimizeOptions& options = {});
 

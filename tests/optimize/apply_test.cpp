@@ -56,13 +56,6 @@ TEST(Opts, change_the_axes) {
   }
 }
 
-TEST(Opts, unrolling_the_group_before_a_mid_reduce_upcast_makes_that_local) {
-  Graph graph;
-  Kernel kernel(image_sums(graph), find_target("opencl"));
-  kernel.apply(parse_opts("GROUP(0,16) UPCASTMID(1,4) UNROLL(0,0)"));
-  EXPECT_EQ(axes_text(kernel), "g8 l4 G4 x16");
-}
-
 TEST(Opts, nolocals_colours_globals_and_forbids_threads) {
   Graph graph;
   Kernel kernel(sums_64_256(graph), find_target("opencl"));
@@ -177,6 +170,12 @@ const std::vector<Refused>& refused_opts() {
        "axis 0 is not the output's axis of stride 1, 1"},
       {"two lanes", image_sums, "opencl", "GROUP(0,4)", {UPCASTMID, 1, 2}, "an image's vectors have 4 lanes, not 2"},
 
+      {"the group before a mid upcast unrolled",
+       image_sums,
+       "opencl",
+       "GROUP(0,16) UPCASTMID(1,4)",
+       {UNROLL, 0, 0},
+       "a mid-reduce upcast stands after a group reduce"},
       {"no locals to do without", matmul_64, "clang", "", {NOLOCALS, {}, {}}, "the target has no locals to do without"},
       {"twice", matmul_64, "opencl", "NOLOCALS", {NOLOCALS, {}, {}}, "locals are not used already"},
       {"locals in use", matmul_64, "opencl", "LOCAL(0,4)", {NOLOCALS, {}, {}}, "locals are in use"},
