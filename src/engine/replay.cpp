@@ -186,6 +186,7 @@ struct ReplayReader::File {
   Statement rows{tables.database,
                  "SELECT kernels.id, text, target, opts, settings, kind, name, applied, source FROM kernels "
                  "JOIN texts ON texts.id = text_id ORDER BY kernels.id"};
+  bool ended = false;
 };
 
 ReplayReader::ReplayReader(const std::string& path) {
@@ -200,10 +201,16 @@ int64_t ReplayReader::count() const { return file_->tables.count; }
 std::vector<ReplayRow> ReplayReader::next(size_t at_most) {
   std::vector<ReplayRow> rows;
   Statement& s = file_->rows;
-  while (rows.size() < at_most && s.step())
+  // Stepping past the end would start again.
+  while (!file_->ended && rows.size() < at_most) {
+    if (!s.step()) {
+      file_->ended = true;
+      break;
+    }
     rows.push_back({s.number(0),
                     {s.text(1), s.text(2), s.text(3), s.text(4)},
                     {static_cast<ReplayResult::Kind>(s.number(5)), s.text(6), s.text(7), s.text(8)}});
+  }
   return rows;
 }
 

@@ -1,57 +1,20 @@
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include "cli/command.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
-#include <unistd.h>
 
+namespace quern::test {
 namespace {
 
 using ::testing::HasSubstr;
-namespace fs = std::filesystem;
 
-struct Result {
-  int status;
-  std::string out;  // stdout and stderr
-};
-
-Result quern(const std::string& arguments, const std::string& before = "") {
-  std::string command = before + " " QUERN_COMMAND " " + arguments + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  Result r{-1, {}};
-  std::array<char, 4096> piece{};
-  while (size_t n = fread(piece.data(), 1, piece.size(), pipe)) r.out.append(piece.data(), n);
-  int code = pclose(pipe);
-  r.status = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
-  return r;
-}
-
-std::string kernel(const std::string& name) { return QUERN_SOURCE_DIR "/examples/kernels/" + name + ".kernel"; }
-
-class Scratch : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder = fs::temp_directory_path() / ("quern_test_" + std::to_string(::getpid()));
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-  std::string file(const std::string& name, const std::string& contents = {}) {
-    std::string path = folder / name;
-    if (!contents.empty()) std::ofstream(path, std::ios::binary) << contents;
-    return path;
-  }
-  fs::path folder;
-};
 using Command = Scratch;
 
 TEST_F(Command, without_arguments_lists_its_commands_and_exits_2) {
   Result r = quern("");
   EXPECT_EQ(r.status, 2);
-  for (const char* name : {"compile", "run", "corpus", "walk", "targets", "devices", "settings"})
+  for (const char* name : {"compile", "run", "corpus", "walk", "replay", "cache", "targets", "devices", "settings"})
     EXPECT_THAT(quern("--help").out, HasSubstr(name));
 }
 
@@ -143,3 +106,4 @@ TEST_F(Command, follows_settings_of_the_environment) {
 }
 
 }  // namespace
+}  // namespace quern::test
