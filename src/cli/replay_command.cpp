@@ -30,7 +30,8 @@ void run_record(const Options& o, Context& context) {
   app.name("quern");
   app.require_subcommand(1);
   add_commands(app, context);
-  if (words.back().front() != '-' && app.get_subcommand_no_throw(words.back()) == nullptr)
+  if (words.back().front() != '-' &&
+      app.get_subcommands([&](const CLI::App* c) { return c->get_name() == words.back(); }).empty())
     throw UsageError("replay record: there is no command '" + words.back() + "'");
   try {
     app.parse(std::move(words));
