@@ -2,7 +2,6 @@
 // A C-style language as data: all that the one printer (c_writer.h) has to know of it. One table a dialect, a file each.
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 

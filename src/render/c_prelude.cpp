@@ -80,7 +80,7 @@ int64_t CLaunch::items_of_group() const {
 
 std::string plain_vector_name(const DType& t) {
   Scalar s = t.is_bool() ? Scalar::UInt8 : t.scalar;
-  return fmt::format("{}{}", to_string(s), t.count);
+  return fmt::format("{}{}{}", to_string(s), s == Scalar::BFloat16 ? "x" : "", t.count);
 }
 
 std::string no_vector_declaration(const CDialect&, const DType&) { return {}; }
@@ -339,18 +339,15 @@ std::string CPrelude::square_root(Scalar s) {
   auto constant = [&](uint64_t bits) { return fmt::format("0x{:x}{}", bits, dialect_.ulong_suffix); };
   uint64_t one = uint64_t{1} << mantissa;
   // The root of m * 2^(mantissa + 2) has a bit more than the result.
-  int bottom = -(mantissa + 2 + mantissa % 2 * 0);
-  bottom -= (mantissa + 2) % 2;  // steps of two bits
   std::string_view t = type(s);
   std::string bits = bitcast(s, word, "x"), result = bitcast(word, s, fmt::format("({})root", type(word)));
-  return function(
-      name, t, fmt::format("{} x", t),
-      fmt::format(kSquareRoot, fmt::arg("ulong", type(Scalar::UInt64)), fmt::arg("bits_of_x", bits),
-                  fmt::arg("infinity", constant(uint64_t(2 * bias + 1) << mantissa)),
-                  fmt::arg("nan", single ? dialect_.math_float.nan : dialect_.math_double.nan),
-                  fmt::arg("mantissa", mantissa), fmt::arg("mask", constant(one - 1)), fmt::arg("one", constant(one)),
-                  fmt::arg("bias", bias), fmt::arg("top", mantissa + 1 - (mantissa + 1) % 2),
-                  fmt::arg("bottom", bottom), fmt::arg("result", result)));
+  return function(name, t, fmt::format("{} x", t),
+                  fmt::format(kSquareRoot, fmt::arg("ulong", type(Scalar::UInt64)), fmt::arg("bits_of_x", bits),
+                              fmt::arg("infinity", constant(uint64_t(2 * bias + 1) << mantissa)),
+                              fmt::arg("nan", single ? dialect_.math_float.nan : dialect_.math_double.nan),
+                              fmt::arg("mantissa", mantissa), fmt::arg("mask", constant(one - 1)),
+                              fmt::arg("one", constant(one)), fmt::arg("bias", bias), fmt::arg("top", mantissa),
+                              fmt::arg("bottom", -(mantissa + 2)), fmt::arg("result", result)));
 }
 
 std::string CPrelude::text() const {

@@ -39,8 +39,7 @@ struct Program {
 Program describe(std::string name, LinearProgram linear, const Target& target);
 
 /// Prints the linear program in the target's dialect and collects the rest (all but the size of the buffers, which the AST
-/// tells). This build prints C and LLVM IR; for other dialects `source` stays empty, and the interpreter runs the program.
-/// Throws InvalidKernel where the target can't express the kernel (images on a target without).
+/// tells). Throws InvalidKernel where the target can't express the kernel (images on a target without, doubles in Metal).
 Program render(std::string name, LinearProgram linear, const Target& target);
 
 /// Function `name` over the linear program, in C11 / LLVM IR. Arguments: the buffers in order of number, then the variables in
@@ -52,5 +51,7 @@ std::string render_llvm(const std::string& name, const LinearProgram& linear, co
 /// values of the variables, in the program's order, and calls it. So a host can call every program the same way.
 std::string c_entry(const Program& program, const std::string& entry);
 std::string llvm_entry(const Program& program, const std::string& entry);
+/// The function that a Hexagon DSP's runtime calls: it maps the buffers, calls the program and takes the time.
+std::string dsp_entry(const Program& program);
 
 }  // namespace quern

@@ -2,6 +2,8 @@
 
 #include "quern/error.h"
 
+#include "render/c_dialect.h"
+#include "render/c_writer.h"
 #include "render/facts.h"
 
 namespace quern {
@@ -14,6 +16,10 @@ void refuse_images(const Program& p) {
     if (type.is_image())
       throw InvalidKernel("kernel " + p.name + " uses the image " + to_string(type) + " (buffer " +
                           std::to_string(number) + "), and target " + p.target->name + " has no images");
+}
+
+bool emulates(const Target& target, Scalar s) {
+  return std::find(target.emulated.begin(), target.emulated.end(), s) != target.emulated.end();
 }
 
 /// Sizes of the work items by their names: gidx0, lidx1, idx2.
@@ -43,6 +49,28 @@ void collect_outputs(Program& p) {
   p.outs.erase(std::unique(p.outs.begin(), p.outs.end()), p.outs.end());
 }
 
+const CDialect& dialect_of(const Target& target) {
+  switch (target.dialect) {
+    case Dialect::Dsp: return dsp_dialect();
+    case Dialect::OpenCl:
+      if (!target.tensor_cores.empty()) return intel_dialect();
+      return emulates(target, Scalar::Half) ? opencl_dialect() : opencl_half_dialect();
+    case Dialect::Cuda: return cuda_dialect(!emulates(target, Scalar::BFloat16));
+    case Dialect::Hip: return hip_dialect();
+    case Dialect::Metal: return metal_dialect();
+    default: return c11_dialect();
+  }
+}
+
+std::string source_of(Program& p) {
+  const Target& target = *p.target;
+  if (target.dialect == Dialect::Ptx) return {};
+  if (target.dialect == Dialect::Llvm) return render_llvm(p.name, p.linear, target);
+  if (target.dialect != Dialect::C && is_reserved_word(p.name)) p.name += "_";  // "kernel"
+  std::string source = CWriter(dialect_of(target), p.linear, target).write(p.name);
+  return target.dialect == Dialect::Dsp ? source + dsp_entry(p) : source;
+}
+
 }  // namespace
 
 Program describe(std::string name, LinearProgram linear, const Target& target) {
@@ -66,12 +94,7 @@ Program describe(std::string name, LinearProgram linear, const Target& target) {
 Program render(std::string name, LinearProgram linear, const Target& target) {
   Program p = describe(std::move(name), std::move(linear), target);
   refuse_images(p);
-  switch (target.dialect) {
-    case Dialect::C:
-    case Dialect::Dsp: p.source = render_c(p.name, p.linear, target); break;
-    case Dialect::Llvm: p.source = render_llvm(p.name, p.linear, target); break;
-    default: break;
-  }
+  p.source = source_of(p);
   return p;
 }
 

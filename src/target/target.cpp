@@ -10,8 +10,9 @@ namespace quern {
 namespace {
 
 // MAX is in none of these: the dialects' own maximum drops NaN, so it is lowered to a compare and a select.
-constexpr OpSet kArithmetic = {Op::Sqrt, Op::Recip, Op::Neg, Op::Add, Op::Sub, Op::Mul,   Op::Idiv,  Op::Mod,
-                               Op::And,  Op::Or,    Op::Xor, Op::Shl, Op::Shr, Op::Cmplt, Op::Cmpne, Op::Where};
+// All divide exactly: a quotient by way of a reciprocal would round twice.
+constexpr OpSet kArithmetic = {Op::Sqrt, Op::Recip, Op::Fdiv, Op::Neg, Op::Add, Op::Sub,   Op::Mul,   Op::Idiv, Op::Mod,
+                               Op::And,  Op::Or,    Op::Xor,  Op::Shl, Op::Shr, Op::Cmplt, Op::Cmpne, Op::Where};
 constexpr OpSet kTranscendental = {Op::Exp2, Op::Log2, Op::Sin};
 constexpr OpSet kCOps = kArithmetic;
 constexpr OpSet kGpuOps = kArithmetic | kTranscendental;
@@ -45,8 +46,7 @@ Target dsp() {
   t.device = "DSP";
   t.dialect = Dialect::Dsp;
   t.has_float4 = false;
-  t.native_ops = kCOps | kTranscendental;
-  return t;
+  return t;  // without a mathematical library
 }
 
 Target llvm() {
@@ -70,13 +70,16 @@ Target opencl() {
   t.dialect = Dialect::OpenCl;
   t.has_images = true;
   t.native_ops = kGpuOps;
-  t.emulated = {Scalar::BFloat16};
+  // Not every device computes in half; all of them load and store it.
+  t.emulated = {Scalar::Half, Scalar::BFloat16};
+  t.compiler_flags = "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
   return t;
 }
 
 Target intel() {
   Target t = opencl();
   t.name = "intel";
+  t.emulated = {Scalar::BFloat16};
   t.tensor_cores = intel_tensor_cores();
   return t;
 }
@@ -84,6 +87,7 @@ Target intel() {
 Target qcom() {
   Target t = opencl();
   t.name = "qcom";
+  t.emulated = {Scalar::BFloat16};
   t.device = "QCOM";
   return t;
 }
@@ -99,6 +103,7 @@ Target cuda(int sm) {
   t.native_ops = kGpuOps;
   if (sm >= 80) t.tensor_cores = cuda_tensor_cores();
   if (sm < 80) t.emulated = {Scalar::BFloat16};
+  t.compiler_flags = "-fmad=false";
   return t;
 }
 
@@ -127,6 +132,7 @@ Target metal() {
   t.dialect = Dialect::Metal;
   t.tensor_cores = metal_tensor_cores();
   t.native_ops = kGpuOps;
+  t.compiler_flags = "-fno-fast-math";
   return t;
 }
 
@@ -137,8 +143,9 @@ Target hip() {
   t.dialect = Dialect::Hip;
   t.shared_max = 65536;
   t.tensor_cores = amd_tensor_cores();
-  t.native_ops = kGpuOps;
+  t.native_ops = kArithmetic;  // the instructions for the rest are approximate, and there is no library to rely on
   t.emulated = {Scalar::BFloat16};
+  t.compiler_flags = "-ffp-contract=off";
   return t;
 }
 

@@ -53,6 +53,8 @@ struct Target {
   std::vector<TensorCore> tensor_cores;
   OpSet native_ops;              ///< ALU ops the dialect has (others are legalized away)
   std::vector<Scalar> emulated;  ///< types stored but not computed in (bfloat16): arithmetic in float
+  std::string
+      compiler_flags;  ///< without these its compiler does not keep what values mean (contraction, rounding of quotients)
   bool operator==(const Target&) const = default;
 };
 
