@@ -1,5 +1,5 @@
 // What kernels become, stage by stage, seen in the outline of the linear program.
-#include <chrono>
+#include <ctime>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -202,7 +202,7 @@ TEST(Lower, shows_its_stages_in_order) {
 }
 
 TEST(Lower, takes_deep_and_wide_kernels_in_little_time) {
-  auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this process: others may keep the machine busy
   {
     Graph graph;  // 100,000 additions one after the other
     UOp value = load(graph, 1, Scalar::Float, tracker({4}));
@@ -217,7 +217,7 @@ TEST(Lower, takes_deep_and_wide_kernels_in_little_time) {
                   .uops.size(),
               8'000u);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(std::clock() - start, 20 * CLOCKS_PER_SEC);
 }
 
 }  // namespace
