@@ -222,6 +222,16 @@ TEST_F(OpenCl, programs_of_other_languages_are_refused) {
   for (const char* name : {"opencl", "intel", "qcom"}) EXPECT_TRUE(device->accepts(find_target(name))) << name;
 }
 
+TEST_F(OpenCl, a_kernel_that_needs_an_extension_the_device_lacks_is_refused_by_its_name) {
+  ByHand p = twice_and_one();
+  p.b.add(p.b.graph().node(Op::Wmma, DType(Scalar::Float, 8), {}));
+  p.program.linear = p.b.linear();
+  std::string told = error_of([&] { device->compile(p.program); });
+  if (told == "no such error") GTEST_SKIP() << "this device has matrix instructions";
+  EXPECT_THAT(told,
+              HasSubstr("kernel hand for opencl needs the extension cl_intel_subgroup_matrix_multiply_accumulate"));
+}
+
 TEST_F(OpenCl, a_kernel_starts_from_its_binary) {
   ByHand p = twice_and_one();
   std::string binary = device->compile(p.program)->binary();

@@ -61,9 +61,15 @@ class OpenClDevice final : public Device {
       throw DeviceError("device OPENCL runs OpenCL C, and " + program.name + " is for target " + program.target->name);
     bool matrices =
         std::any_of(program.linear.uops.begin(), program.linear.uops.end(), [](UOp u) { return u.is(Op::Wmma); });
-    if (matrices && !session_->has_extension(kIntelMatrices))
-      throw DeviceError(program.name + " uses matrix instructions, and " + session_->found.device_name +
-                        " lacks the extension " + std::string(kIntelMatrices));
+    if (matrices) expect_extension(program, kIntelMatrices);
+    for (std::string_view name : {"cl_khr_fp16", "cl_khr_fp64"})
+      if (program.source.find(name) != std::string::npos) expect_extension(program, name);
+  }
+
+  void expect_extension(const Program& program, std::string_view name) const {
+    if (!session_->has_extension(name))
+      throw DeviceError("kernel " + program.name + " for " + program.target->name + " needs the extension " +
+                        std::string(name) + ", which " + session_->found.device_name + " lacks");
   }
 
   void build(const Program& program, cl_program handle, const std::string& verdict) const {
