@@ -79,6 +79,9 @@ double CompiledKernel::run(std::span<const Array> arrays, const std::map<std::st
     const Array& a = arrays[i];
     if (i < impl_->buffers.size() && impl_->buffers[i].is_output && !a.writable)
       throw DeviceError("buffer " + std::to_string(impl_->buffers[i].number) + " is written, but its array is const");
+    if (a.type < DataType::Bool || a.type > DataType::Double)
+      throw DeviceError("argument " + std::to_string(i) +
+                        " has a type that does not exist: " + std::to_string(static_cast<int>(a.type)));
     buffers.push_back(std::make_unique<Buffer>(scalar_of(a.type), a.elements, static_cast<std::byte*>(a.data)));
     pointers.push_back(buffers.back().get());
   }

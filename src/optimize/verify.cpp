@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -95,6 +96,79 @@ void check_outputs(UOp ast, const NodeViews& views) {
       refuse(store, "stores {} elements, the first output {}; all outputs have the same size", other, size);
 }
 
+/// Index of the first element that a view of ints reads or writes; 0 where nothing is inside its mask or its sizes are symbolic.
+Int128 first_element(const View& view) {
+  if (!view.offset.is_int() || !all_int(view.shape) || !all_int(view.strides)) return 0;
+  Int128 first = view.offset.value();
+  for (size_t i = 0; i < view.shape.size(); ++i) {
+    SInt begin = 0, end = view.shape[i];
+    if (view.mask) std::tie(begin, end) = (*view.mask)[i];
+    if (!begin.is_int() || !end.is_int() || begin.value() >= end.value()) return 0;
+    const Int128 stride = view.strides[i].value();
+    first += stride * (stride > 0 ? begin.value() : end.value() - 1);
+  }
+  return first;
+}
+
+/// What is known of a kernel's buffers and variables, by number and name.
+class Arguments {
+ public:
+  void add_access(UOp access) {
+    const ShapeTracker& st = *std::get<const ShapeTracker*>(access.src(1).arg());
+    add_variables(access, st);
+    if (!access.src(0).is(Op::DefineGlobal)) return;
+    if (const Int128 first = first_element(st.views.front()); first < 0)
+      refuse(access, "accesses element {} of buffer {}", to_string(first), number_of(access));
+    for (const UOp& other : buffers_)
+      if (other.arg() == access.src(0).arg() && other != access.src(0))
+        refuse(access, "buffer {} is {} and {}", number_of(access), to_string(other.dtype()),
+               to_string(access.src(0).dtype()));
+    if (std::find(buffers_.begin(), buffers_.end(), access.src(0)) == buffers_.end()) buffers_.push_back(access.src(0));
+    if (access.is(Op::Store)) add_store(access, st);
+  }
+  void add_variable(UOp node, const VarArg* variable) {
+    for (const VarArg* other : variables_)
+      if (other != variable && other->name == variable->name)
+        refuse(node, "the variable {} goes from {} to {} and from {} to {}", variable->name, other->min, other->max,
+               variable->min, variable->max);
+    if (std::find(variables_.begin(), variables_.end(), variable) == variables_.end()) variables_.push_back(variable);
+  }
+  void add_variables(UOp node, const ShapeTracker& st) {
+    for (UOp v : variables(st)) add_variable(node, std::get<const VarArg*>(v.arg()));
+  }
+
+ private:
+  static int64_t number_of(UOp access) { return std::get<int64_t>(access.src(0).arg()); }
+
+  void add_store(UOp store, const ShapeTracker& st) {
+    const int64_t number = number_of(store);
+    if (std::find(stored_.begin(), stored_.end(), number) != stored_.end())
+      refuse(store, "buffer {} is stored twice", number);
+    stored_.push_back(number);
+    for (const View& view : st.views)
+      for (size_t i = 0; i < view.shape.size(); ++i)
+        if (view.strides[i] == 0 && !(view.shape[i] == 1) && !(view.mask && has_one(view.mask.value()[i])))
+          refuse(store, "stores the {} values of an axis of {} to the same element", print(view.shape[i]),
+                 to_text(view.shape));
+  }
+  static bool has_one(const Bounds& bounds) {
+    return bounds.first.is_int() && bounds.second.is_int() && bounds.second.value() - bounds.first.value() <= 1;
+  }
+
+  std::vector<UOp> buffers_;
+  std::vector<int64_t> stored_;
+  std::vector<const VarArg*> variables_;
+};
+
+void check_arguments(std::span<const UOp> nodes) {
+  Arguments arguments;
+  for (UOp node : nodes) {
+    if (node.is(OpSet{Op::Load, Op::Store})) arguments.add_access(node);
+    if (node.is(Op::Valid)) arguments.add_variables(node, *std::get<const ShapeTracker*>(node.src(0).arg()));
+    if (node.is(Op::DefineVar)) arguments.add_variable(node, std::get<const VarArg*>(node.arg()));
+  }
+}
+
 /// Along each axis all shapes have either one and the same size or 1.
 void check_axes(std::span<const UOp> nodes, const NodeViews& views, const Shape& output) {
   Shape full = output;
@@ -127,6 +201,7 @@ void verify_views(UOp ast, NodeViews& views) {
     if (!views.get(store)) refuse(store, "stores through no view");
   check_outputs(ast, views);
   check_axes(nodes, views, views.get(ast.src(0))->shape());
+  check_arguments(nodes);
 }
 
 NodeMap<Shape> verify_ast(UOp ast) {

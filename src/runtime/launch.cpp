@@ -34,6 +34,7 @@ void check_buffer(const Program& program, size_t position, const Buffer* buffer,
     refuse(program, text + " has " + std::to_string(buffer->size()) + " elements, and the kernel needs " +
                         std::to_string(size->second));
   auto element = static_cast<uintptr_t>(bytes_of(buffer->dtype()));
+  if (buffer->data() == nullptr) refuse(program, text + " is missing: it has no memory");
   if (reinterpret_cast<uintptr_t>(buffer->data()) % element != 0)
     refuse(program, text + " is not aligned to the " + std::to_string(element) + " bytes of its elements");
 }
