@@ -128,11 +128,15 @@ UOp Kernel::AstBuilder::reduce(UOp node) {
 /// Each thread stores what it reduced, and all threads' values are reduced once more.
 UOp Kernel::AstBuilder::grouped_reduce(UOp node, size_t number, UOp partial, std::vector<int32_t> axes) {
   const Shape& output = kernel.output_view().shape();
+  const TrackedView& result = kernel.reduce_result_view(number);
   Shape shape(kernel.axes_.size(), SInt(1));
   for (size_t i = 0; i < shape.size(); ++i) {
     const Axis& axis = kernel.axes_[i];
     const bool grouped = std::find(axes.begin(), axes.end(), static_cast<int32_t>(i)) != axes.end();
-    if (axis.kind == AxisKind::Local || axis.kind == AxisKind::UpcastMid || grouped) shape[i] = axis.size;
+    // Threads along another reduce's group, and its unrolled turns, have values of their own.
+    const bool is_reduce = axis.kind == AxisKind::GroupReduce || axis.kind == AxisKind::Unroll;
+    const bool others = is_reduce && !(result.size(static_cast<int>(i)) == 1);
+    if (axis.kind == AxisKind::Local || axis.kind == AxisKind::UpcastMid || grouped || others) shape[i] = axis.size;
     if (axis.kind == AxisKind::Upcast) shape[i] = output[i];
   }
   const Op op = std::get<const ReduceArg*>(node.arg())->op;
