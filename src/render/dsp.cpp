@@ -36,13 +36,13 @@ std::string dsp_entry(const Program& program) {
   size_t buffers = program.globals.size();
   std::string map, unmap, arguments;
   for (size_t i = 0; i < buffers; ++i) {
-    map +=
-        fmt::format("  char* memory{0} = (char*)HAP_mmap(0, values[{0}], 3, 0, arguments[{1}].dma.fd, 0);\n", i, i + 3);
-    unmap += fmt::format("  HAP_munmap(memory{0}, values[{0}]);\n", i);
-    arguments += fmt::format("{}(void*)(memory{} + offsets[{}])", i == 0 ? "" : ", ", i, i);
+    map += fmt::format(
+        "  char* dsp_memory{0} = (char*)HAP_mmap(0, dsp_values[{0}], 3, 0, dsp_arguments[{1}].dma.fd, 0);\n", i, i + 3);
+    unmap += fmt::format("  HAP_munmap(dsp_memory{0}, dsp_values[{0}]);\n", i);
+    arguments += fmt::format("{}(void*)(dsp_memory{} + dsp_offsets[{}])", i == 0 ? "" : ", ", i, i);
   }
   for (size_t i = 0; i < program.vars.size(); ++i)
-    arguments += fmt::format("{}values[{}]", arguments.empty() ? "" : ", ", buffers + i);
+    arguments += fmt::format("{}dsp_values[{}]", arguments.empty() ? "" : ", ", buffers + i);
   return fmt::format(
       "\ntypedef union {{ struct {{ void* pv; unsigned int len; }} buf; struct {{ int fd; unsigned int offset; }} dma; "
       "}} remote_arg;\n"
@@ -55,18 +55,18 @@ std::string dsp_entry(const Program& program) {
       "void* HAP_mmap(void* address, int length, int protection, int flags, int fd, long offset);\n"
       "int HAP_munmap(void* address, int length);\n"
       "unsigned long long HAP_perf_get_time_us(void);\n\n"
-      "int entry(unsigned long long handle, unsigned int call, remote_arg* arguments) {{\n"
-      "  struct power_request turbo = {{ .type = 7, .set_latency = 1, .latency = 100, .set_dcvs_params = 1, "
+      "int entry(unsigned long long dsp_handle, unsigned int dsp_call, remote_arg* dsp_arguments) {{\n"
+      "  struct power_request dsp_turbo = {{ .type = 7, .set_latency = 1, .latency = 100, .set_dcvs_params = 1, "
       ".target_corner = 6 }};\n"
-      "  HAP_power_set((void*)handle, &turbo);\n"
-      "  if (call >> 24 != 2) return 0;\n"
-      "  const int* values = (const int*)arguments[0].buf.pv;\n"
-      "  const int* offsets = (const int*)arguments[1].buf.pv;\n"
-      "  (void)values;\n  (void)offsets;\n"
+      "  HAP_power_set((void*)dsp_handle, &dsp_turbo);\n"
+      "  if (dsp_call >> 24 != 2) return 0;\n"
+      "  const int* dsp_values = (const int*)dsp_arguments[0].buf.pv;\n"
+      "  const int* dsp_offsets = (const int*)dsp_arguments[1].buf.pv;\n"
+      "  (void)dsp_values;\n  (void)dsp_offsets;\n"
       "{}"
-      "  unsigned long long start = HAP_perf_get_time_us();\n"
+      "  unsigned long long dsp_start = HAP_perf_get_time_us();\n"
       "  {}({});\n"
-      "  *(unsigned long long*)arguments[2].buf.pv = HAP_perf_get_time_us() - start;\n"
+      "  *(unsigned long long*)dsp_arguments[2].buf.pv = HAP_perf_get_time_us() - dsp_start;\n"
       "{}"
       "  return 0;\n"
       "}}\n",

@@ -66,7 +66,7 @@ std::string source_of(Program& p) {
   const Target& target = *p.target;
   if (target.dialect == Dialect::Ptx) return {};
   if (target.dialect == Dialect::Llvm) return render_llvm(p.name, p.linear, target);
-  if (target.dialect != Dialect::C && is_reserved_word(p.name)) p.name += "_";  // "kernel"
+  if (target.dialect != Dialect::C && (is_reserved_word(p.name) || p.name == "entry")) p.name += "_";  // "kernel"
   std::string source = CWriter(dialect_of(target), p.linear, target).write(p.name);
   return target.dialect == Dialect::Dsp ? source + dsp_entry(p) : source;
 }
