@@ -178,7 +178,8 @@ struct PayloadPrinter {
 }  // namespace
 
 std::string print_constant(Scalar scalar, ConstBits value) {
-  if ((scalar_bit(scalar) & kUnsignedInts) && Int128{value.bits} == max_value(scalar)) return "-1";   // as the reference spells it
+  if ((scalar_bit(scalar) & kUnsignedInts) && Int128{value.bits} == max_value(scalar))
+    return "-1";  // as the reference spells it
   if (scalar == Scalar::Bool) return value.bits ? "True" : "False";
   if (scalar_bit(scalar) & kFloats) return print_float(std::bit_cast<double>(value.bits));
   return scalar == Scalar::UInt64 ? std::to_string(value.bits) : std::to_string(static_cast<int64_t>(value.bits));

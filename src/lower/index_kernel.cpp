@@ -258,9 +258,8 @@ UOp Indexer::lower_load(UOp load) {
   UOp buffer = load.src(0);
   bool local = is_local_buffer(buffer);
   bool loads_result = load.num_src() > 2 && is_second_stage(load.src(2));  // not what each thread stored
-  UOp address =
-      index(buffer, index_tracker(graph_, tracker_of(load.src(1)),
-                                  local && !loads_result ? shared_indices(load) : idxs_[stage_]));
+  UOp address = index(buffer, index_tracker(graph_, tracker_of(load.src(1)),
+                                            local && !loads_result ? shared_indices(load) : idxs_[stage_]));
   if (!local || load.num_src() < 3) return graph_.node(Op::Load, load.dtype(), {address});
   UOp barrier = graph_.node(Op::Barrier, Scalar::Void, {done(load.src(2))});
   return graph_.node(Op::Load, load.dtype(), {address, barrier});

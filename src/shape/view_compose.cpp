@@ -28,7 +28,9 @@ struct Projection {
   std::vector<SInt> steps;    ///< [inner axis][outer axis]
   std::vector<SInt> strides;  ///< of outer axes through the inner view
   size_t outer_axes;
-  std::span<const SInt> steps_of(size_t inner_axis) const { return std::span(steps).subspan(inner_axis * outer_axes, outer_axes); }
+  std::span<const SInt> steps_of(size_t inner_axis) const {
+    return std::span(steps).subspan(inner_axis * outer_axes, outer_axes);
+  }
 };
 
 Projection project(const View& inner, const View& outer) {

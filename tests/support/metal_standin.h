@@ -35,7 +35,7 @@ struct bfloat {
     uint u = as_type<uint>(x);
     bits = static_cast<ushort>(x != x ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16);
   }
-  operator float() const { return as_type<float>(static_cast<uint>(bits) << 16); }   // NOLINT: as in Metal
+  operator float() const { return as_type<float>(static_cast<uint>(bits) << 16); }  // NOLINT: as in Metal
 };
 
 template <class T>
@@ -73,7 +73,7 @@ VECTORS(float)
 namespace metal {
 
 enum class mem_flags { mem_threadgroup };
-inline void threadgroup_barrier(mem_flags) { std::abort(); }   // no other thread would come
+inline void threadgroup_barrier(mem_flags) { std::abort(); }  // no other thread would come
 
 template <class T>
 struct simdgroup_matrix {
@@ -84,7 +84,7 @@ using simdgroup_float8x8 = simdgroup_matrix<float>;
 using simdgroup_half8x8 = simdgroup_matrix<half>;
 template <class D, class A, class B, class C>
 void simdgroup_multiply_accumulate(D&, A&, B&, C&) {
-  std::abort();   // the rest of the matrices is in other threads
+  std::abort();  // the rest of the matrices is in other threads
 }
 
 namespace precise {
