@@ -25,7 +25,8 @@ Buffer::Buffer(Scalar dtype, int64_t size) : dtype_(dtype), size_(size), data_(n
     throw DeviceError("no buffer holds values of dtypes." + std::string(to_string(dtype)));
   size_t needed = checked_bytes(dtype, size);
   size_t rounded = std::max(kAlignment, (needed + kAlignment - 1) / kAlignment * kAlignment);
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
+  constexpr size_t kAddressSpace = size_t{1} << 47;
+  auto* memory = needed < kAddressSpace ? static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)) : nullptr;
   if (memory == nullptr) throw DeviceError("out of memory for a buffer of " + std::to_string(needed) + " bytes");
   std::memset(memory, 0, rounded);
   data_.reset(memory);
