@@ -44,9 +44,6 @@ void run_compile(const Options& o, Context& context) {
     j["source"] = program.source;
     fmt::print("{}\n", j.dump(2));
   } else {
-    if (program.source.empty())
-      throw UsageError("no source for " + target.name +
-                       ": PTX text is not printed yet (--emit linear shows the program)");
     fmt::print("{}\n", program.source);
   }
 }

@@ -16,7 +16,7 @@ std::string declare_vector(const CDialect& dialect, const DType& t) {
                      dialect.type(t.scalar).memory, dialect.vector_name(t), t.itemsize(), bytes_of(t.scalar));
 }
 
-std::string plain_function(const CLaunch&) { return "void "; }
+std::string plain_function(const Launch&) { return "void "; }
 
 /// An outer product. The vectors are passed by address: by value, their size would decide the calling convention.
 std::string outer_product(CPrelude& prelude, const WmmaArg& arg, const DType& a, const DType& b, const DType& c) {

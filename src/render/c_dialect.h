@@ -7,6 +7,7 @@
 
 #include "ir/uop.h"
 #include "ir/view.h"
+#include "render/facts.h"
 
 namespace quern {
 
@@ -24,16 +25,6 @@ using CTypeTable = std::array<CTypes, kNumScalars>;
 struct CMath {
   std::string_view sqrt, exp2, log2, sin;
   std::string_view nan, infinity;
-};
-
-/// How a program is launched.
-struct CLaunch {
-  std::array<SInt, 3> groups{1, 1, 1};  // or work items, where there are no groups
-  std::array<SInt, 3> items{1, 1, 1};   // of a group
-  bool has_items = false;               // work items that know their group
-  bool has_threads = false;
-  bool has_tensor_core = false;
-  int64_t items_of_group() const;  // 1 where there are no groups
 };
 
 /// `{n}` in patterns is what the comment says.
@@ -61,9 +52,9 @@ struct CDialect {
   std::string_view float_of_half, half_of_float;  // bodies where half is bits; empty: by integer arithmetic
 
   // The function.
-  std::string (*kernel)(const CLaunch& launch);  // in front of its name
-  std::string_view buffer;                       // {0} "const " or nothing, {1} type, {2} name
-  std::string_view variable;                     // {0} type, {1} name
+  std::string (*kernel)(const Launch& launch);  // in front of its name
+  std::string_view buffer;                      // {0} "const " or nothing, {1} type, {2} name
+  std::string_view variable;                    // {0} type, {1} name
   std::string_view no_arguments;
   std::string_view image;        // {0} access, {1} name; empty: no images
   std::string_view image_read;   // {0} image, {1} coordinates

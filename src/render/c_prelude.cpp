@@ -71,13 +71,6 @@ constexpr std::string_view kSquareRoot =
 
 }  // namespace
 
-int64_t CLaunch::items_of_group() const {
-  int64_t n = 1;
-  for (const SInt& size : items)
-    if (size.is_int()) n *= size.value();
-  return n;
-}
-
 std::string plain_vector_name(const DType& t) {
   Scalar s = t.is_bool() ? Scalar::UInt8 : t.scalar;
   return fmt::format("{}{}{}", to_string(s), s == Scalar::BFloat16 ? "x" : "", t.count);

@@ -43,15 +43,6 @@ std::string_view prefix_of(UOp u) {
 
 uint64_t accumulator_bit(UOp acc) { return uint64_t{1} << (acc.id() % 64); }
 
-/// "16", or "1..4096" where it hangs on variables.
-std::string size_text(const SInt& size) {
-  if (size.is_int()) return std::to_string(size.value());
-  return fmt::format("{}..{}", to_string(min_of(size)), to_string(max_of(size)));
-}
-std::string sizes_text(const std::array<SInt, 3>& sizes) {
-  return fmt::format("{} x {} x {}", size_text(sizes[0]), size_text(sizes[1]), size_text(sizes[2]));
-}
-
 void add_once(std::vector<UOp>& list, UOp u) {
   if (std::find(list.begin(), list.end(), u) == list.end()) list.push_back(u);
 }
@@ -80,13 +71,17 @@ bool is_reserved_word(std::string_view word) {
 }
 
 CWriter::CWriter(const CDialect& dialect, const LinearProgram& linear, const Target& target)
-    : dialect_(dialect), linear_(linear), target_(target), prelude_(dialect), values_(linear.uops.size() + 1) {
+    : dialect_(dialect),
+      linear_(linear),
+      target_(target),
+      prelude_(dialect),
+      launch_(launch_of(linear)),
+      values_(linear.uops.size() + 1) {
   for (size_t i = linear.uops.size(); i-- > 0;) place_[linear.uops[i]] = static_cast<uint32_t>(i + 1);
 }
 
 std::string CWriter::write(const std::string& name) {
   count_uses();
-  find_launch();
   name_arguments();
   for (at_ = 0; at_ < linear_.uops.size(); ++at_) write(linear_.uops[at_]);
   std::string parameters = arguments();
@@ -131,19 +126,6 @@ bool CWriter::is_written(UOp buffer) const {
 }
 bool CWriter::is_read(UOp buffer) const { return std::find(read_.begin(), read_.end(), buffer) != read_.end(); }
 
-void CWriter::find_launch() {
-  for (UOp u : linear_.uops) {
-    launch_.has_tensor_core |= u.is(Op::Wmma);
-    if (!u.is(Op::Special)) continue;
-    const SpecialArg& special = *std::get<const SpecialArg*>(u.arg());
-    auto dimension = static_cast<size_t>(special.name.back() - '0');
-    if (dimension >= 3) throw InternalError("a work item called '" + special.name + "'");
-    launch_.has_threads = true;
-    launch_.has_items |= special.name[0] == 'l';
-    (special.name[0] == 'l' ? launch_.items : launch_.groups)[dimension] = special.size;
-  }
-}
-
 bool CWriter::is_taken(std::string_view word) const {
   bool identifier = !word.empty() && !std::isdigit(static_cast<unsigned char>(word[0])) && word[0] != '_';
   return !identifier || is_reserved_word(word) || like_helper(word);
@@ -172,12 +154,7 @@ std::string CWriter::comment(const std::string& name) {
     if (is_written(b)) outputs += (outputs.empty() ? "" : ", ") + expr(b).text;
   std::string text =
       fmt::format("// {}, for {}: writes {}.\n", name, target_.name, outputs.empty() ? "nothing" : outputs);
-  if (!launch_.has_threads) return text;
-  if (launch_.has_items)
-    return text +
-           fmt::format("// {} groups of {} work items.\n", sizes_text(launch_.groups), sizes_text(launch_.items));
-  return text + fmt::format("// {} {}.\n", sizes_text(launch_.groups),
-                            work_items_.contains('i') ? "work items" : "groups of one");
+  return launch_.has_threads ? text + "// " + to_string(launch_) + ".\n" : text;
 }
 
 std::string CWriter::arguments() {

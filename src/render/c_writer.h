@@ -56,7 +56,6 @@ class CWriter {
   void mark_accesses(UOp u);
   bool is_written(UOp buffer) const;
   bool is_read(UOp buffer) const;
-  void find_launch();
   void name_arguments();
   std::string comment(const std::string& name);
   std::string arguments();
@@ -112,7 +111,7 @@ class CWriter {
   const LinearProgram& linear_;
   const Target& target_;
   CPrelude prelude_;
-  CLaunch launch_;
+  Launch launch_;
   NodeMap<uint32_t> place_;    // of a node in values_
   std::vector<Value> values_;  // [0]: of what is not in the program
   std::vector<UOp> buffers_, vars_, written_, read_;

@@ -19,7 +19,7 @@ std::string work_item(char kind, int dimension) {
   return fmt::format("blockIdx.{0} * blockDim.{0} + threadIdx.{0}", axis);
 }
 
-std::string kernel(const CLaunch& launch) {
+std::string kernel(const Launch& launch) {
   if (!launch.has_items) return "extern \"C\" __global__ void ";
   return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) ", launch.items_of_group());
 }

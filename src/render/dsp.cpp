@@ -8,7 +8,7 @@ namespace quern {
 
 namespace {
 
-std::string kernel(const CLaunch&) { return "__attribute__((noinline)) void "; }
+std::string kernel(const Launch&) { return "__attribute__((noinline)) void "; }
 
 CDialect make_dsp() {
   CDialect d = c11_dialect();

@@ -5,6 +5,8 @@
 
 #include "quern/error.h"
 
+#include "shape/sint.h"
+
 namespace quern {
 
 namespace {
@@ -91,6 +93,44 @@ std::vector<UOp> variables_of(const LinearProgram& linear) {
     if (key(found[i - 1]).name == key(found[i]).name)
       throw InvalidKernel("two variables are called '" + key(found[i]).name + "'");
   return found;
+}
+
+int64_t Launch::items_of_group() const {
+  int64_t n = 1;
+  for (const SInt& size : items) n *= size.value();
+  return n;
+}
+
+Launch launch_of(const LinearProgram& linear) {
+  Launch launch;
+  for (UOp u : linear.uops) {
+    launch.has_tensor_core |= u.is(Op::Wmma);
+    if (!u.is(Op::Special)) continue;
+    const SpecialArg& special = *std::get<const SpecialArg*>(u.arg());
+    auto dimension = static_cast<size_t>(special.name.back() - '0');
+    if (dimension >= 3) throw InternalError("a work item called '" + special.name + "'");
+    bool in_group = special.name[0] == 'l';
+    if (in_group && !special.size.is_int())
+      throw InternalError("a group of " + size_text(special.size) + " work items");
+    launch.has_threads = true;
+    launch.has_items |= in_group;
+    launch.stand_alone |= special.name[0] == 'i';
+    (in_group ? launch.items : launch.groups)[dimension] = special.size;
+  }
+  return launch;
+}
+
+std::string size_text(const SInt& size) {
+  return size.is_int() ? std::to_string(size.value()) : to_string(min_of(size)) + ".." + to_string(max_of(size));
+}
+
+std::string to_string(const Launch& launch) {
+  auto text = [](const std::array<SInt, 3>& n) {
+    return size_text(n[0]) + " x " + size_text(n[1]) + " x " + size_text(n[2]);
+  };
+  if (!launch.has_threads) return {};
+  if (launch.has_items) return text(launch.groups) + " groups of " + text(launch.items) + " work items";
+  return text(launch.groups) + (launch.stand_alone ? " work items" : " groups of one");
 }
 
 void cannot_render(UOp u, std::string_view language, std::string_view why) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +37,22 @@ UOp accumulator_of(UOp assign);
 /// Buffers (in order of number) and variables (in order of name) of a linear program: its function's arguments.
 std::vector<UOp> buffers_of(const LinearProgram& linear);
 std::vector<UOp> variables_of(const LinearProgram& linear);
+
+/// How a program is launched: its work items, which are those of groups or stand alone.
+struct Launch {
+  std::array<SInt, 3> groups{1, 1, 1};  ///< or work items, where they stand alone
+  std::array<SInt, 3> items{1, 1, 1};   ///< of a group
+  bool has_threads = false;
+  bool has_items = false;  ///< work items that know their group
+  bool stand_alone = false;
+  bool has_tensor_core = false;
+  int64_t items_of_group() const;
+};
+/// "16", or "1..4096".
+std::string size_text(const SInt& size);
+Launch launch_of(const LinearProgram& linear);
+/// "16 x 1 x 1 groups of 8 x 1 x 1 work items"; sizes that hang on variables as "1..4096". Nothing without threads.
+std::string to_string(const Launch& launch);
 
 /// The operations and bytes moved of a program: loops and work items times what is in them, index arithmetic not counted.
 Estimates estimate(const LinearProgram& linear);

@@ -20,7 +20,7 @@ std::string work_item(char kind, int dimension) {
       axis);
 }
 
-std::string kernel(const CLaunch& launch) {
+std::string kernel(const Launch& launch) {
   if (!launch.has_items) return "extern \"C\" __attribute__((global)) void ";
   return fmt::format("extern \"C\" __attribute__((global, amdgpu_flat_work_group_size(1, {}))) void ",
                      launch.items_of_group());

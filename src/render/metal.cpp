@@ -14,7 +14,7 @@ std::string work_item(char kind, int dimension) {
   return fmt::format("(int){}.{}", kind == 'g' ? "group" : kind == 'l' ? "item" : "position", "xyz"[dimension]);
 }
 
-std::string kernel(const CLaunch& launch) {
+std::string kernel(const Launch& launch) {
   if (!launch.has_items) return "kernel void ";
   return fmt::format("[[max_total_threads_per_threadgroup({})]] kernel void ", launch.items_of_group());
 }

@@ -18,7 +18,7 @@ std::string work_item(char kind, int dimension) {
                      dimension);
 }
 
-std::string kernel(const CLaunch& launch) {
+std::string kernel(const Launch& launch) {
   if (!launch.has_items) return "__kernel void ";
   const auto& n = launch.items;
   return fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {}))) void ", n[0].value(), n[1].value(),
@@ -26,7 +26,7 @@ std::string kernel(const CLaunch& launch) {
 }
 
 /// Eight work items share a matrix.
-std::string intel_kernel(const CLaunch& launch) {
+std::string intel_kernel(const Launch& launch) {
   return (launch.has_tensor_core ? "__attribute__((intel_reqd_sub_group_size(8)))\n" : "") + kernel(launch);
 }
 

@@ -46,6 +46,8 @@ Program render(std::string name, LinearProgram linear, const Target& target);
 /// order of name.
 std::string render_c(const std::string& name, const LinearProgram& linear, const Target& target);
 std::string render_llvm(const std::string& name, const LinearProgram& linear, const Target& target);
+/// The same in PTX; the target says for which machine.
+std::string render_ptx(const std::string& name, const LinearProgram& linear, const Target& target);
 
 /// More source to stand below a program's: a function `entry` that takes an array of buffer addresses and an array of 64-bit
 /// values of the variables, in the program's order, and calls it. So a host can call every program the same way.

@@ -22,21 +22,11 @@ bool emulates(const Target& target, Scalar s) {
   return std::find(target.emulated.begin(), target.emulated.end(), s) != target.emulated.end();
 }
 
-/// Sizes of the work items by their names: gidx0, lidx1, idx2.
 void collect_launch_dims(Program& p) {
-  std::array<SInt, 3> global{1, 1, 1}, local{1, 1, 1};
-  bool groups = true;
-  for (UOp u : p.linear.uops) {
-    if (!u.is(Op::Special)) continue;
-    const SpecialArg& special = *std::get<const SpecialArg*>(u.arg());
-    auto dim = static_cast<size_t>(special.name.back() - '0');
-    if (dim >= 3) throw InternalError("a work item called '" + special.name + "'");
-    if (special.name.front() == 'i') groups = false;
-    (special.name.front() == 'l' ? local : global)[dim] = special.size;
-  }
+  Launch launch = launch_of(p.linear);
   if (!p.target->has_local) return;
-  p.global_size = global;
-  if (groups) p.local_size = local;
+  p.global_size = launch.groups;
+  if (!launch.stand_alone) p.local_size = launch.items;
 }
 
 void collect_outputs(Program& p) {
@@ -64,7 +54,7 @@ const CDialect& dialect_of(const Target& target) {
 
 std::string source_of(Program& p) {
   const Target& target = *p.target;
-  if (target.dialect == Dialect::Ptx) return {};
+  if (target.dialect == Dialect::Ptx) return render_ptx(p.name, p.linear, target);
   if (target.dialect == Dialect::Llvm) return render_llvm(p.name, p.linear, target);
   if (target.dialect != Dialect::C && (is_reserved_word(p.name) || p.name == "entry")) p.name += "_";  // "kernel"
   std::string source = CWriter(dialect_of(target), p.linear, target).write(p.name);

@@ -17,7 +17,8 @@ constexpr OpSet kTranscendental = {Op::Exp2, Op::Log2, Op::Sin};
 constexpr OpSet kCOps = kArithmetic;
 constexpr OpSet kGpuOps = kArithmetic | kTranscendental;
 constexpr OpSet kLlvmOps = kArithmetic;
-constexpr OpSet kPtxOps = (kGpuOps - OpSet{Op::Neg, Op::Sub}) | OpSet{Op::Mulacc};
+// ex2, lg2 and sin are approximations, and of float alone.
+constexpr OpSet kPtxOps = kArithmetic | OpSet{Op::Mulacc};
 
 Target clang() {
   Target t;

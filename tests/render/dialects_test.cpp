@@ -63,7 +63,7 @@ ProgramBuilder tensor_core_step(const TensorCore& core, const Target& target) {
 }
 
 /// Every operation and conversion of a type.
-ProgramBuilder every_operation(Scalar s, bool has_double) {
+ProgramBuilder every_operation(Scalar s, const std::vector<Scalar>& types) {
   ProgramBuilder b;
   UOp in = b.buffer(s, 0), at = b.number(0);
   bool real = (scalar_bit(s) & kFloats) != 0;
@@ -76,19 +76,23 @@ ProgramBuilder every_operation(Scalar s, bool has_double) {
                     : std::vector<Op>{Op::Idiv, Op::Mod, Op::And, Op::Or, Op::Xor, Op::Shl, Op::Shr})
     keep(b.alu(op, x, y));
   for (Op op : real ? std::vector<Op>{Op::Neg, Op::Recip, Op::Sqrt} : std::vector<Op>{Op::Neg}) keep(b.add(op, s, {x}));
-  for (Scalar to : test::value_scalars())
-    if (to != Scalar::Double || has_double) keep(b.add(Op::Cast, to, {x}));
+  for (Scalar to : types) keep(b.add(Op::Cast, to, {x}));
   for (ConstBits c : test::edge_values(s)) keep(b.alu(Op::Add, x, b.add(b.graph().const_bits(s, c))));
   b.store(b.wide(b.at(b.buffer(s, number++), at), 2), b.vector({b.lane(v, 3), b.lane(v, 0)}));
   return b;
 }
 
+std::vector<Scalar> all_but(std::initializer_list<Scalar> missing) {
+  std::vector<Scalar> types = test::value_scalars();
+  for (Scalar s : missing) std::erase(types, s);
+  return types;
+}
+
 /// All of the above for a target, under names of their own.
-std::vector<Program> programs(const Target& target, bool has_double) {
+std::vector<Program> programs(const Target& target, const std::vector<Scalar>& types = test::value_scalars()) {
   std::vector<Program> all;
-  for (Scalar s : test::value_scalars())
-    if (s != Scalar::Double || has_double)
-      all.push_back(every_operation(s, has_double).program(target.name, "every_" + std::string(to_string(s))));
+  for (Scalar s : types)
+    all.push_back(every_operation(s, types).program(target.name, "every_" + std::string(to_string(s))));
   if (target.has_local) all.push_back(reversal().program(target.name, "reversal"));
   for (const TensorCore& core : target.tensor_cores)
     all.push_back(tensor_core_step(core, target).program(target.name, "with_" + core.name()));
@@ -146,6 +150,7 @@ TEST(Dialects, spell_threads_memory_and_barriers_their_own_way) {
 
 TEST(Dialects, know_the_instruction_of_each_tensor_core) {
   const Spelling all[] = {
+      {"ptx:sm_80", {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {"}},
       {"cuda:sm_80",
        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"}},
       {"hip:gfx1100", {"__builtin_amdgcn_wmma_f32_16x16x16_f16_w32", "__builtin_amdgcn_wmma_f16_16x16x16_f16_w32"}},
@@ -183,7 +188,7 @@ TEST(Dialects, read_and_write_images_through_samplers) {
 
 TEST(Dialects, refuse_doubles_where_there_are_none) {
   try {
-    every_operation(Scalar::Double, true).program("metal");
+    every_operation(Scalar::Double, {Scalar::Double}).program("metal");
     FAIL();
   } catch (const InvalidKernel& e) {
     EXPECT_THAT(e.what(), HasSubstr("Metal has no double"));
@@ -209,11 +214,18 @@ TEST(Dialects, cuda_is_taken_by_nvcc_without_a_warning) {
   for (const char* sm : {"sm_75", "sm_80", "sm_90"}) {
     std::string command =
         std::string("nvcc -std=c++17 -fmad=false -Werror all-warnings -cubin -o /dev/null -arch=") + sm;
-    EXPECT_EQ(test::complaints(command, folder / "kernels.cu",
-                               joined(programs(find_target(std::string("cuda:") + sm), true))),
-              "")
+    EXPECT_EQ(
+        test::complaints(command, folder / "kernels.cu", joined(programs(find_target(std::string("cuda:") + sm)))), "")
         << sm;
   }
+}
+
+TEST(Dialects, ptx_is_taken_by_ptxas) {
+  if (!test::has_compiler("ptxas")) GTEST_SKIP() << "there is no ptxas on this machine";
+  test::TemporaryFolder folder;
+  for (std::string sm : {"sm_75", "sm_80", "sm_90"})  // half and bfloat16 are computed in float there
+    for (const Program& p : programs(find_target("ptx:" + sm), all_but({Scalar::Half, Scalar::BFloat16})))
+      EXPECT_EQ(test::complaints("ptxas -o /dev/null -arch=" + sm, folder / (p.name + ".ptx"), p.source), "") << sm;
 }
 
 TEST(Dialects, hip_is_taken_by_clang_without_rocm) {
@@ -222,7 +234,7 @@ TEST(Dialects, hip_is_taken_by_clang_without_rocm) {
   std::string command =
       "clang-19 -x hip --offload-arch=gfx1100 --cuda-device-only -nogpulib -nogpuinc -O1 -Wall -Werror -S -o " +
       (folder / "kernels.s");
-  EXPECT_EQ(test::complaints(command, folder / "kernels.hip", joined(programs(find_target("hip:gfx1100"), true))), "");
+  EXPECT_EQ(test::complaints(command, folder / "kernels.hip", joined(programs(find_target("hip:gfx1100")))), "");
   std::stringstream assembly;
   assembly << std::ifstream(folder / "kernels.s").rdbuf();
   for (const char* instruction : {"v_wmma_f32_16x16x16_f16", "v_wmma_f16_16x16x16_f16"})
@@ -239,7 +251,7 @@ TEST(Dialects, opencl_is_taken_by_clang_without_a_warning) {
         "clang-19 -x cl -cl-std=CL1.2 --target=spir64 -Xclang -finclude-default-header -fsyntax-only -Wall -Werror "
         "-include " +
         (folder / "intel.h");
-    for (const Program& p : programs(find_target(target), true))
+    for (const Program& p : programs(find_target(target)))
       EXPECT_EQ(test::complaints(command, folder / (p.name + ".cl"), p.source), "") << target;
   }
 }
@@ -247,7 +259,7 @@ TEST(Dialects, opencl_is_taken_by_clang_without_a_warning) {
 TEST(Dialects, hexagon_c_is_taken_by_clang_without_a_warning) {
   if (!test::has_compiler("clang-19")) GTEST_SKIP() << "there is no clang-19 on this machine";
   test::TemporaryFolder folder;
-  for (const Program& p : programs(find_target("dsp"), true))
+  for (const Program& p : programs(find_target("dsp")))
     EXPECT_EQ(test::complaints("clang-19 --target=hexagon -mcpu=hexagonv65 -std=c11 -fsyntax-only -Wall -Werror",
                                folder / (p.name + ".c"), p.source),
               "");
@@ -259,7 +271,9 @@ TEST(Dialects, metal_is_taken_as_cpp_with_a_stand_in) {
   std::string command =
       "clang++-19 -std=c++17 -fsyntax-only -Wall -Werror -Wno-unknown-pragmas -Wno-unknown-attributes "
       "-isystem " QUERN_SOURCE_DIR "/tests/support/metal";
-  EXPECT_EQ(test::complaints(command, folder / "kernels.cpp", joined(programs(find_target("metal"), false))), "");
+  EXPECT_EQ(test::complaints(command, folder / "kernels.cpp",
+                             joined(programs(find_target("metal"), all_but({Scalar::Double})))),
+            "");
 }
 
 }  // namespace
