@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   size_t limit = 0, sample = 0;
   int show = 0;
   app.add_option("FILE", files);
-  app.add_option("--target", targets)->delimiter(',');
+  app.add_option("--target", targets)->delimiter(',')->allow_extra_args(false);
   app.add_option("--opts", opts);
   app.add_option("--limit", limit, "only the first so many kernels");
   app.add_option("--sample", sample, "only so many kernels, evenly spread");

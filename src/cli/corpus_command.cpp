@@ -142,7 +142,7 @@ void add_corpus(CLI::App& app, Context& context) {
   CLI::App* sub = app.add_subcommand("corpus", "Compile, or run and check, many kernels");
   sub->add_option("FILE", o->files, "Kernels: JSON lines with \"h\" and \"ast\", or a kernel a line; .gz or not")
       ->required();
-  sub->add_option("--target", o->targets, "Targets")->delimiter(',');
+  sub->add_option("--target", o->targets, "Targets")->delimiter(',')->allow_extra_args(false);
   sub->add_option("--opts", o->opts, "heuristic (default), reference, none, or a list of opts");
   sub->add_option("--emit", o->emit, "jsonl: an object a kernel and target")->check(CLI::IsMember({"jsonl"}));
   CLI::Option* device =
