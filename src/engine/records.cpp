@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/node_map.h"
 #include "ir/print_payload.h"
 #include "ir/text.h"
 #include "symbolic/simplify.h"

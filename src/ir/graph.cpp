@@ -1,6 +1,7 @@
 #include "ir/graph.h"
 
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -128,7 +129,7 @@ struct Graph::Storage {
   static constexpr uint32_t kFree = UINT32_MAX;
   static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash); }
   static size_t start_of(uint64_t hash) { return static_cast<size_t>(hash >> 32); }
-  std::vector<Place> table = std::vector<Place>(size_t{1} << 10);  // open addressing, a power of two
+  std::vector<Place> table = std::vector<Place>(size_t{1} << 12);  // open addressing, a power of two
   std::vector<const Node*> nodes;
   Pool<Lanes> lanes;
   Pool<Axes> axes;
@@ -153,7 +154,7 @@ struct Graph::Storage {
   }
 };
 
-Graph::Graph() : storage_(std::make_unique<Storage>()) {}
+Graph::Graph() : storage_(std::make_unique<Storage>()) { storage_->nodes.reserve(size_t{1} << 11); }
 Graph::~Graph() = default;
 
 UOp Graph::node(Op op, DType dtype, std::span<const UOp> src, Arg arg) {
@@ -174,9 +175,10 @@ UOp Graph::node(Op op, DType dtype, std::span<const UOp> src, Arg arg) {
       return UOp(n);
   }
 
-  auto* sources = static_cast<UOp*>(st.arena.allocate(std::max<size_t>(1, src.size()) * sizeof(UOp), alignof(UOp)));
+  // The sources stand behind their node.
+  auto* place = static_cast<std::byte*>(st.arena.allocate(sizeof(Node) + src.size_bytes(), alignof(Node)));
+  auto* sources = reinterpret_cast<UOp*>(place + sizeof(Node));
   std::uninitialized_copy(src.begin(), src.end(), sources);
-  void* place = st.arena.allocate(sizeof(Node), alignof(Node));
   auto* made = new (place)
       Node{op, dtype, static_cast<uint32_t>(src.size()), static_cast<uint32_t>(st.nodes.size()), hash, sources, arg, 0,
            0,  this};

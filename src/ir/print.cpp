@@ -4,6 +4,7 @@
 
 #include "quern/error.h"
 
+#include "ir/node_map.h"
 #include "ir/print_payload.h"
 #include "ir/text.h"
 

@@ -4,7 +4,7 @@
 
 #include "quern/error.h"
 
-#include "ir/scratch.h"
+#include "ir/node_map.h"
 
 namespace quern {
 
@@ -126,8 +126,6 @@ class Rewriter {
   int waiting_ = 0, rule_ = -1;
 };
 
-struct BriefMemo : NodeScratch<UOp> {};
-
 }  // namespace
 
 RuleSet::RuleSet(std::string_view name, std::vector<Rule> rules, Memo memo)
@@ -165,9 +163,10 @@ UOp graph_rewrite(UOp root, const RuleSet& rules, RewriteContext* context) {
     KeptMemo done{root.graph().memo(static_cast<size_t>(rules.memo()))};
     return Rewriter<KeptMemo>(rules, nullptr, done).run(root);
   }
-  BriefMemo done;
-  return Rewriter<BriefMemo>(rules, context, done).run(root);
+  return GraphRewriter(rules, context)(root);
 }
+
+UOp GraphRewriter::operator()(UOp root) { return Rewriter<NodeScratch<UOp>>(rules_, context_, done_).run(root); }
 
 void count_rule_hits(bool on) {
   counting = on;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/node_map.h"
 #include "ir/pattern.h"
 
 namespace quern {
@@ -42,6 +43,21 @@ class RuleSet {
 /// rewritten once (memoized). A rewrite that comes back to a node it came from, or goes on for over `kMaxChain` steps at one
 /// place, throws InternalError naming the rule.
 UOp graph_rewrite(UOp root, const RuleSet& rules, RewriteContext* context = nullptr);
+
+/// graph_rewrite of one graph after the other that share nodes: no node is rewritten twice. For passes that build what the rules
+/// simplify, a node at a time.
+class GraphRewriter {
+ public:
+  explicit GraphRewriter(const RuleSet& rules, RewriteContext* context = nullptr) : rules_(rules), context_(context) {}
+  UOp operator()(UOp root);
+  /// Says that no rule applies to `u` or below.
+  void keep(UOp u) { done_.set(u, u); }
+
+ private:
+  const RuleSet& rules_;
+  RewriteContext* context_;
+  NodeScratch<UOp> done_;
+};
 
 inline constexpr int kMaxChain = 20000;
 

@@ -5,7 +5,7 @@
 #include "quern/error.h"
 
 #include "ir/graph.h"
-#include "ir/scratch.h"
+#include "ir/node_map.h"
 
 namespace quern {
 
@@ -77,10 +77,12 @@ UOp operator-(UOp a, int64_t b) { return a + a.const_like(-b); }
 std::vector<UOp> toposort(UOp root) { return toposort(std::span<const UOp>(&root, 1)); }
 
 std::vector<UOp> toposort(std::span<const UOp> roots) {
-  std::vector<UOp> order;
-  if (roots.empty()) return order;
+  // Kept by the thread, so that a walk allocates its result alone.
+  thread_local std::vector<UOp> order;
+  thread_local std::vector<std::pair<UOp, uint32_t>> stack;  // a node and the next source to visit
+  order.clear();
+  stack.clear();
   NodeScratch<bool> seen;
-  std::vector<std::pair<UOp, uint32_t>> stack;  // a node and the next source to visit
   for (UOp root : roots) {
     if (seen.get(root)) continue;
     seen.set(root, true);
@@ -99,7 +101,7 @@ std::vector<UOp> toposort(std::span<const UOp> roots) {
       }
     }
   }
-  return order;
+  return {order.begin(), order.end()};
 }
 
 bool depends_on(UOp root, UOp needle) {

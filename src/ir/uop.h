@@ -190,22 +190,6 @@ std::vector<UOp> split(UOp x, Op op);
 /// Replaces nodes by others everywhere below `root` (by identity, before anything else; no simplification).
 UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> replacements);
 
-/// A value for each node of a graph, by the node's number: faster than any hash map. Grows on write.
-template <class T>
-class NodeMap {
- public:
-  /// The entry of `u`, made (as T{}) if absent.
-  T& operator[](UOp u) {
-    if (u.id() >= items_.size()) items_.resize(std::max<size_t>(u.id() + 1, items_.size() * 3 / 2));
-    return items_[u.id()];
-  }
-  /// The entry of `u`, or T{} if it was never written.
-  T get(UOp u) const { return u.id() < items_.size() ? items_[u.id()] : T{}; }
-
- private:
-  std::vector<T> items_;
-};
-
 }  // namespace quern
 
 template <>

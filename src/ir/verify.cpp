@@ -2,6 +2,7 @@
 
 #include "quern/error.h"
 
+#include "ir/node_map.h"
 #include "ir/spec.h"
 #include "ir/text.h"
 

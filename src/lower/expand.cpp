@@ -1,5 +1,5 @@
-// Unrolled and upcast axes become code: simplify the indexed graph while it is small, build every lane, and simplify again what
-// the lanes' constants allow.
+// Unrolled and upcast axes become code: simplify the indexed graph while it is small, then build every lane and simplify what its
+// constants allow.
 #include "lower/cleanup.h"
 #include "lower/fold_loops.h"
 #include "lower/lanes.h"
@@ -12,10 +12,7 @@ namespace quern {
 UOp expand_graph(UOp indexed, const Target&) {
   static const RuleSet lane_rules = symbolic_flat() + loop_folding_rules() + cleanup_rules();
   static const RuleSet small_rules = lane_rules + gate_simplification_rules();
-  UOp simple = graph_rewrite(indexed, small_rules);
-  UOp lanes = build_lanes(simple);
-  if (lanes != simple) lanes = graph_rewrite(lanes, lane_rules);
-  return separate_loops(lanes);
+  return separate_loops(build_lanes(graph_rewrite(indexed, small_rules), lane_rules));
 }
 
 }  // namespace quern

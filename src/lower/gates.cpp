@@ -4,6 +4,7 @@
 #include "quern/error.h"
 
 #include "ir/graph.h"
+#include "ir/node_map.h"
 #include "lower/loops.h"
 #include "lower/memory.h"
 #include "lower/vectors.h"

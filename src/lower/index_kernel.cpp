@@ -5,6 +5,7 @@
 
 #include "quern/error.h"
 
+#include "ir/node_map.h"
 #include "lower/launch_dims.h"
 #include "lower/loops.h"
 #include "lower/lower.h"

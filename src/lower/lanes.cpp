@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ir/graph.h"
+#include "ir/node_map.h"
 #include "ir/view.h"
 #include "lower/loops.h"
 #include "lower/vectors.h"
@@ -110,9 +111,12 @@ Axes own_axes(UOp wmma) {
 
 class LaneBuilder {
  public:
-  explicit LaneBuilder(UOp sink) : graph_(sink.graph()), sink_(sink), nodes_(toposort(sink)) {}
+  LaneBuilder(UOp sink, const RuleSet& rules)
+      : graph_(sink.graph()), sink_(sink), nodes_(toposort(sink)), simplified_(rules) {}
 
   UOp run() {
+    if (std::none_of(nodes_.begin(), nodes_.end(), [](UOp u) { return u.is({Op::Expand, Op::Contract}); }))
+      return sink_;
     for (UOp u : nodes_) axes_[u] = find_axes(u);
     if (std::any_of(nodes_.begin(), nodes_.end(), [](UOp u) { return u.is(Op::DefineAcc); }))
       for (UOp u : nodes_) axes_[u] = find_axes(u);  // again, now that the accumulators' axes are known
@@ -126,6 +130,8 @@ class LaneBuilder {
 
  private:
   std::span<const UOp> lanes(UOp u) const { return {pool_.data() + begin_.get(u), table_.lanes(axes_.get(u))}; }
+
+  void push(UOp lane) { pool_.push_back(simplified_(lane)); }
 
   AxesId find_axes(UOp u) {
     AxesId all = 0;
@@ -157,7 +163,7 @@ class LaneBuilder {
         const Lanes& taken = *std::get<const Lanes*>(u.arg());
         for (uint32_t i = 0; i < n; ++i) {
           UOp from = lanes(u.src(0))[i];
-          pool_.push_back(taken.size() == 1 ? from.gep(taken[0]) : from.gep(taken));
+          push(taken.size() == 1 ? from.gep(taken[0]) : from.gep(taken));
         }
         return;
       }
@@ -172,7 +178,9 @@ class LaneBuilder {
     if (n == 1) {
       src_.clear();
       for (UOp s : u.src()) src_.push_back(lanes(s)[0]);
-      pool_.push_back(std::equal(src_.begin(), src_.end(), u.src().begin()) ? u : u.with_src(src_));
+      if (!std::equal(src_.begin(), src_.end(), u.src().begin())) return push(u.with_src(src_));
+      simplified_.keep(u);
+      pool_.push_back(u);
       return;
     }
     maps_.clear();
@@ -180,7 +188,7 @@ class LaneBuilder {
     src_.resize(sources);
     for (uint32_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < sources; ++j) src_[j] = pool_[begin_.get(u.src(j)) + (maps_[j] ? maps_[j][i] : i)];
-      pool_.push_back(graph_.node(u.op(), u.dtype(), src_, u.arg()));
+      push(graph_.node(u.op(), u.dtype(), src_, u.arg()));
     }
   }
 
@@ -189,7 +197,7 @@ class LaneBuilder {
     std::vector<UOp> all;
     for (UOp s : u.src())
       for (UOp lane : lanes(s)) all.push_back(lane);
-    pool_.push_back(u.with_src(all));
+    push(u.with_src(all));
   }
 
   void build_contract(UOp u, AxesId axes) {
@@ -209,7 +217,7 @@ class LaneBuilder {
     std::vector<UOp> vector(step.size());
     for (uint32_t b : base) {
       for (size_t k = 0; k < step.size(); ++k) vector[k] = lanes(u.src(0))[b + step[k]];
-      pool_.push_back(graph_.vectorize(vector));
+      push(graph_.vectorize(vector));
     }
   }
 
@@ -219,19 +227,19 @@ class LaneBuilder {
     bool vector = u.src(0).dtype().lanes() > 1;
     for (size_t i = 0; i < lane.size(); ++i) {
       UOp from = lanes(u.src(0))[which[i]];
-      pool_.push_back(vector ? from.gep(static_cast<int>(lane[i])) : from);
+      push(vector ? from.gep(static_cast<int>(lane[i])) : from);
     }
   }
 
   void build_accumulators(UOp u, uint32_t n) {
     src_.clear();
     for (UOp s : u.src()) src_.push_back(lanes(s)[0]);
-    if (n == 1) return pool_.push_back(u.with_src(src_));
+    if (n == 1) return push(u.with_src(src_));
     Lanes arg = *std::get<const Lanes*>(u.arg());
     arg.push_back(0);
     for (uint32_t i = 0; i < n; ++i) {
       arg.back() = static_cast<int32_t>(i);
-      pool_.push_back(graph_.node(Op::DefineAcc, u.dtype(), src_, graph_.intern(arg)));
+      push(graph_.node(Op::DefineAcc, u.dtype(), src_, graph_.intern(arg)));
     }
   }
 
@@ -239,7 +247,7 @@ class LaneBuilder {
     for (uint32_t i = 0; i < n; ++i) {
       src_.clear();
       for (UOp s : u.src()) src_.push_back(spelled_out(lanes(s)[table_.map(axes, axes_.get(s))[i]]));
-      pool_.push_back(u.with_src(src_));
+      push(u.with_src(src_));
     }
   }
 
@@ -273,7 +281,7 @@ class LaneBuilder {
         for (auto [lane, i] : which) added.push_back(lanes(other)[to_other[i]]);
         UOp fused = add_to_wmma(graph_.at(id), whole_vector(added));
         if (!fused) continue;
-        for (auto [lane, i] : which) pool_[begin_.get(u) + i] = fused.gep(static_cast<int>(lane));
+        for (auto [lane, i] : which) pool_[begin_.get(u) + i] = simplified_(fused.gep(static_cast<int>(lane)));
       }
       return;
     }
@@ -304,6 +312,7 @@ class LaneBuilder {
   AxesTable table_;
   NodeMap<AxesId> axes_, acc_axes_;
   NodeMap<uint32_t> begin_;  ///< a node's first lane in the pool
+  GraphRewriter simplified_;
   std::vector<UOp> pool_;
   std::vector<UOp> src_;
   std::vector<const uint32_t*> maps_;
@@ -311,6 +320,6 @@ class LaneBuilder {
 
 }  // namespace
 
-UOp build_lanes(UOp sink) { return LaneBuilder(sink).run(); }
+UOp build_lanes(UOp sink, const RuleSet& rules) { return LaneBuilder(sink, rules).run(); }
 
 }  // namespace quern

@@ -7,6 +7,7 @@
 #include "quern/error.h"
 
 #include "ir/eval.h"
+#include "ir/node_map.h"
 #include "lower/arith.h"
 #include "lower/legalize_parts.h"
 #include "lower/rebuild.h"

@@ -6,6 +6,7 @@
 #include "quern/error.h"
 
 #include "ir/graph.h"
+#include "ir/node_map.h"
 #include "lower/loops.h"
 #include "lower/lower.h"
 
@@ -27,7 +28,7 @@ UOp store_guard(UOp u) {
 /// toposort, but a STORE's value before its address: an address is used once, where the value is ready.
 std::vector<UOp> walk(UOp sink) {
   std::vector<UOp> order;
-  NodeMap<uint8_t> seen;
+  NodeScratch<bool> seen;
   std::vector<std::pair<UOp, uint32_t>> stack{{sink, 0}};
   while (!stack.empty()) {
     auto& [u, next] = stack.back();
@@ -39,7 +40,7 @@ std::vector<UOp> walk(UOp sink) {
     UOp s = u.src(u.is(Op::Store) && next < 2 ? 1 - next : next);
     ++next;
     if (seen.get(s)) continue;
-    seen[s] = 1;
+    seen.set(s, true);
     stack.emplace_back(s, 0);
   }
   return order;
@@ -48,18 +49,19 @@ std::vector<UOp> walk(UOp sink) {
 /// Which blocks there are and which of them hold each node.
 class Blocks {
  public:
-  explicit Blocks(std::span<const UOp> nodes) : nodes_(nodes) {
+  explicit Blocks(std::span<const UOp> nodes) : nodes_(nodes), spots_(nodes.size()) {
+    for (size_t i = 0; i < nodes.size(); ++i) place_.set(nodes[i], static_cast<uint32_t>(i));
     number_blocks();
     // A block lies inside of all that anything in it needs; that may put more nodes inside of those.
     do settle();
     while (grow_parents());
   }
   UOp opener(size_t block) const { return openers_[block]; }
-  Mask inside(UOp u) const { return inside_.get(u); }
+  Mask inside(UOp u) const { return spots_[place_.get(u)].inside; }
   /// The loops of an accumulator.
   Mask loops(UOp acc) const {
     Mask m = 0;
-    for (UOp r : loops_of(acc)) m |= block_.get(r);
+    for (UOp r : loops_of(acc)) m |= opened_by(r);
     return m;
   }
 
@@ -74,9 +76,14 @@ class Blocks {
       const auto& arg = std::get<RangeArg>(u.arg());
       return std::pair(arg.reduce ? 2 : 0, arg.axis);
     };
-    std::stable_sort(openers_.begin(), openers_.end(), [&](UOp a, UOp b) { return rank(a) < rank(b); });
+    std::vector<std::pair<std::pair<int, int32_t>, size_t>> order;
+    for (size_t i = 0; i < openers_.size(); ++i) order.emplace_back(rank(openers_[i]), i);
+    std::sort(order.begin(), order.end());
+    std::vector<UOp> sorted;
+    for (const auto& entry : order) sorted.push_back(openers_[entry.second]);
+    openers_ = std::move(sorted);
     for (size_t i = 0; i < openers_.size(); ++i) {
-      block_[openers_[i]] = bit(i);
+      spots_[place_.get(openers_[i])].opens = bit(i);
       if (is_region(openers_[i])) regions_ |= bit(i);
     }
     parents_.assign(openers_.size(), 0);
@@ -90,32 +97,32 @@ class Blocks {
 
   /// One pass from sources to users under the parents known so far.
   void settle() {
-    NodeMap<Mask>& outside = outside_;
-    for (UOp u : nodes_) {
-      Mask m = block_.get(u);
-      for (UOp s : u.src()) m |= outside.get(s);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      UOp u = nodes_[i];
+      Spot& spot = spots_[i];
       if (u.is(Op::DefineAcc)) {
-        outside[u] = with_parents(loops(u));
+        spot.outside = with_parents(loops(u));
         continue;
       }
-      m = with_parents(m);
-      inside_[u] = outside[u] = m;
+      Mask m = spot.opens;
+      for (UOp s : u.src()) m |= spots_[place_.get(s)].outside;
+      spot.inside = spot.outside = m = with_parents(m);
       if (u.is(Op::Assign)) {
-        outside[u] = m & ~loops(u.src(0));
+        spot.outside = m & ~loops(u.src(0));
       } else if (u.is(Op::Barrier)) {
-        outside[u] = m & ~regions_;
+        spot.outside = m & ~regions_;
       } else if (UOp guard = store_guard(u)) {
-        inside_[guard] |= m;
+        spots_[place_.get(guard)].inside |= m;
       }
     }
   }
 
   bool grow_parents() {
     bool grown = false;
-    for (UOp u : nodes_) {
-      for (Mask left = inside_.get(u); left; left &= left - 1) {
+    for (const Spot& spot : spots_) {
+      for (Mask left = spot.inside; left; left &= left - 1) {
         Mask& parents = parents_[static_cast<size_t>(lowest(left))];
-        Mask outer = inside_.get(u) & (bit(static_cast<size_t>(lowest(left))) - 1);
+        Mask outer = spot.inside & (bit(static_cast<size_t>(lowest(left))) - 1);
         grown |= (outer & ~parents) != 0;
         parents |= outer;
       }
@@ -123,11 +130,18 @@ class Blocks {
     return grown;
   }
 
+  struct Spot {
+    Mask opens = 0;  ///< the block that the node opens
+    Mask inside = 0;
+    Mask outside = 0;  ///< where users of the node stand at least
+  };
+  Mask opened_by(UOp u) const { return spots_[place_.get(u)].opens; }
+
   std::span<const UOp> nodes_;
+  NodeScratch<uint32_t> place_;  ///< of a node in nodes_ and spots_
+  std::vector<Spot> spots_;
   std::vector<UOp> openers_;
   std::vector<Mask> parents_;
-  NodeMap<Mask> block_, inside_;
-  NodeMap<Mask> outside_;  ///< where users of a node stand at least
   Mask regions_ = 0;
 };
 
@@ -165,7 +179,7 @@ class Linearizer {
   /// Definitions first, by kind and number; else the order of the walk.
   static uint64_t priority(UOp u, size_t place) {
     uint64_t kind = 9;
-    uint64_t within = place;
+    uint64_t within = place & 0xFFFFFFF;
     switch (u.op()) {
       case Op::DefineGlobal: kind = 0, within = static_cast<uint64_t>(std::get<int64_t>(u.arg())); break;
       case Op::DefineVar: kind = 1; break;
@@ -174,7 +188,7 @@ class Linearizer {
       case Op::Const: kind = 4; break;
       default: break;
     }
-    return kind << 32 | within;
+    return kind << 28 | within;
   }
 
   void number_items() {
@@ -194,7 +208,7 @@ class Linearizer {
       item.node = u;
       item.priority = priority(u, place);
       if (opens_block(u)) item.block = highest(blocks_.inside(u));
-      item_[u] = static_cast<uint32_t>(items_.size());
+      item_.set(u, static_cast<uint32_t>(items_.size()));
       members_[home(u)].push_back(static_cast<uint32_t>(items_.size()));
       items_.push_back(item);
     }
@@ -274,18 +288,18 @@ class Linearizer {
 
   /// Writes a block's items, each after what it depends on. As deep as loops are nested.
   void emit(size_t block) {
-    using Entry = std::pair<uint64_t, uint32_t>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> ready;  // priority, then number, in one word
+    auto push = [&](uint32_t i) { ready.push(items_[i].priority << 32 | i); };
     for (uint32_t i : members_[block])
-      if (items_[i].waiting == 0) ready.emplace(items_[i].priority, i);
+      if (items_[i].waiting == 0) push(i);
     while (!ready.empty()) {
-      uint32_t i = ready.top().second;
+      auto i = static_cast<uint32_t>(ready.top());
       ready.pop();
       emit_item(items_[i]);
       ++emitted_;
       uint32_t end = i + 1 < items_.size() ? items_[i + 1].first_edge : static_cast<uint32_t>(targets_.size());
       for (uint32_t e = items_[i].first_edge; e < end; ++e)
-        if (Item& to = items_[targets_[e]]; --to.waiting == 0) ready.emplace(to.priority, targets_[e]);
+        if (--items_[targets_[e]].waiting == 0) push(targets_[e]);
     }
   }
 
@@ -319,7 +333,7 @@ class Linearizer {
   Blocks blocks_;
   std::vector<Item> items_;
   std::vector<std::vector<uint32_t>> members_;  ///< items by block
-  NodeMap<uint32_t> item_;
+  NodeScratch<uint32_t> item_;
   std::vector<std::vector<UOp>> attached_;            ///< an IF's stores, the accumulators that start before a loop
   std::vector<std::pair<uint32_t, uint32_t>> edges_;  ///< from, to
   std::vector<std::pair<UOp, UOp>> acc_assigns_;

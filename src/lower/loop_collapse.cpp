@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/node_map.h"
 #include "lower/linear_index.h"
 #include "symbolic/simplify.h"
 

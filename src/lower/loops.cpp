@@ -6,6 +6,7 @@
 #include "quern/error.h"
 
 #include "ir/graph.h"
+#include "ir/node_map.h"
 
 namespace quern {
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/node_map.h"
 
 namespace quern {
 

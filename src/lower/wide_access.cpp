@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "ir/graph.h"
+#include "ir/node_map.h"
 #include "lower/memory.h"
 #include "lower/vectors.h"
 #include "symbolic/simplify.h"

@@ -6,7 +6,7 @@
 
 #include "quern/error.h"
 
-#include "ir/scratch.h"
+#include "ir/node_map.h"
 #include "ir/text.h"
 #include "optimize/kernel_parts.h"
 #include "optimize/node_views.h"

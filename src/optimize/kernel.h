@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/node_map.h"
 #include "optimize/opt.h"
 #include "optimize/tracked_view.h"
 #include "shape/shapetracker.h"

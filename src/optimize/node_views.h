@@ -1,5 +1,5 @@
 #pragma once
-#include "ir/scratch.h"
+#include "ir/node_map.h"
 #include "ir/view.h"
 
 namespace quern {

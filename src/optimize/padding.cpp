@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/scratch.h"
+#include "ir/node_map.h"
 
 namespace quern {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "quern/error.h"
 
-#include "ir/scratch.h"
+#include "ir/node_map.h"
 #include "ir/spec.h"
 #include "ir/text.h"
 #include "optimize/kernel_parts.h"

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace quern {
 
@@ -20,9 +21,16 @@ void append(std::string& out, const Parts&... parts) {
   (append_part(out, parts), ...);
 }
 
+inline size_t longest(std::string_view text) { return text.size(); }
+template <std::integral T>
+size_t longest(T) {
+  return std::is_same_v<T, char> ? 1 : 20;
+}
+
 template <class... Parts>
 std::string concat(const Parts&... parts) {
   std::string text;
+  text.reserve((longest(parts) + ...));
   append(text, parts...);
   return text;
 }

@@ -10,6 +10,7 @@
 #include "quern/error.h"
 
 #include "ir/eval.h"
+#include "render/append.h"
 #include "render/facts.h"
 
 namespace quern {
@@ -22,25 +23,24 @@ std::string shortest(T value, std::string_view suffix) {
   auto [end, error] = std::to_chars(text, text + sizeof text, value);
   std::string_view digits(text, static_cast<size_t>(end - text));
   bool whole = digits.find_first_of(".e") == std::string_view::npos;
-  return fmt::format("{}{}{}", digits, whole ? ".0" : "", suffix);
+  return concat(digits, whole ? ".0" : "", suffix);
 }
 
 std::string float_literal(const CDialect& d, double value, bool single) {
   const CMath& math = single ? d.math_float : d.math_double;
-  if (std::isnan(value)) return fmt::format("{}{}", std::signbit(value) ? "-" : "", math.nan);
-  if (std::isinf(value)) return fmt::format("{}{}", value < 0 ? "-" : "", math.infinity);
+  if (std::isnan(value)) return concat(std::signbit(value) ? "-" : "", math.nan);
+  if (std::isinf(value)) return concat(value < 0 ? "-" : "", math.infinity);
   return single ? shortest(static_cast<float>(value), "f") : shortest(value, "");
 }
 
-std::string long_min(const CDialect& d) { return fmt::format("(-9223372036854775807{} - 1)", d.long_suffix); }
+std::string long_min(const CDialect& d) { return concat("(-9223372036854775807", d.long_suffix, " - 1)"); }
 
 std::string int_literal(const CDialect& d, Scalar s, Int128 value) {
   switch (s) {
     case Scalar::Int32: return value == min_value(s) ? "(-2147483647 - 1)" : to_string(value);
-    case Scalar::Int64:
-      return value == min_value(s) ? long_min(d) : fmt::format("{}{}", to_string(value), d.long_suffix);
+    case Scalar::Int64: return value == min_value(s) ? long_min(d) : concat(to_string(value), d.long_suffix);
     case Scalar::UInt32: return to_string(value) + "u";
-    case Scalar::UInt64: return fmt::format("{}{}", to_string(value), d.ulong_suffix);
+    case Scalar::UInt64: return concat(to_string(value), d.ulong_suffix);
     default: return to_string(value);
   }
 }
@@ -73,7 +73,7 @@ constexpr std::string_view kSquareRoot =
 
 std::string plain_vector_name(const DType& t) {
   Scalar s = t.is_bool() ? Scalar::UInt8 : t.scalar;
-  return fmt::format("{}{}{}", to_string(s), s == Scalar::BFloat16 ? "x" : "", t.count);
+  return concat(to_string(s), s == Scalar::BFloat16 ? "x" : "", t.count);
 }
 
 std::string no_vector_declaration(const CDialect&, const DType&) { return {}; }
@@ -128,7 +128,7 @@ std::string CPrelude::literal(UOp constant) {
   if (dialect_.is_bits(s))
     return fmt::format("({})0x{:04x}", dialect_.type(s).value, memory_bits(s, const_of_float(s, value)));
   if (s == Scalar::Half || s == Scalar::BFloat16)
-    return fmt::format("({}){}", dialect_.type(s).value, float_literal(dialect_, value, true));
+    return concat('(', dialect_.type(s).value, ')', float_literal(dialect_, value, true));
   return float_literal(dialect_, value, s == Scalar::Float);
 }
 
@@ -144,7 +144,7 @@ std::string_view CPrelude::add(std::string name, std::string declaration) {
 
 std::string CPrelude::function(std::string name, std::string_view result, std::string_view parameters,
                                std::string_view body) {
-  if (!known(name)) add(name, fmt::format("{}{} {}({}) {{ {} }}\n", dialect_.function, result, name, parameters, body));
+  if (!known(name)) add(name, concat(dialect_.function, result, ' ', name, '(', parameters, ") { ", body, " }\n"));
   return name;
 }
 
@@ -152,7 +152,7 @@ void CPrelude::declare(Scalar s) {
   if (declared_ & scalar_bit(s)) return;
   declared_ |= scalar_bit(s);
   if (s == Scalar::Index) throw InternalError("an index-typed value in a linear program");
-  if (dialect_.type(s).value.empty()) throw InvalidKernel(fmt::format("{} has no {}", dialect_.language, to_string(s)));
+  if (dialect_.type(s).value.empty()) throw InvalidKernel(concat(dialect_.language, " has no ", to_string(s)));
   scalar_declarations_ += dialect_.type(s).declaration;
 }
 
@@ -168,7 +168,7 @@ std::string_view CPrelude::type(const DType& t) {
   for (const Item& item : items_)
     if (item.first == name) return item.first;
   if (!std::has_single_bit(unsigned{t.count}))
-    throw InternalError(fmt::format("a vector of {} lanes in {}", t.count, dialect_.language));
+    throw InternalError(concat("a vector of ", t.count, " lanes in ", dialect_.language));
   return add(name, dialect_.vector_declaration(dialect_, t));
 }
 
@@ -178,50 +178,50 @@ std::string CPrelude::vector(const DType& t, std::string_view lanes) {
     std::string parameters, values;
     for (int i = 0; i < t.count; ++i) {
       std::string lane = lane_name(t.count, i), separator = i == 0 ? "" : ", ";
-      parameters += fmt::format("{}{} {}", separator, dialect_.type(t.scalar).memory, lane);
+      parameters += concat(separator, dialect_.type(t.scalar).memory, ' ', lane);
       values += separator + lane;
     }
-    function(fmt::format("make_{}", name), name, parameters,
-             fmt::format("return {};", fmt::format(fmt::runtime(dialect_.vector_maker), name, values)));
+    function(concat("make_", name), name, parameters,
+             concat("return ", fmt::format(fmt::runtime(dialect_.vector_maker), name, values), ';'));
   }
   return fmt::format(fmt::runtime(dialect_.vector), name, lanes);
 }
 
 std::string CPrelude::division(Op op, Scalar s) {
   bool is_div = op == Op::Idiv;
-  std::string name = fmt::format("{}_{}", is_div ? "idiv" : "mod", to_string(s));
+  std::string name = concat(is_div ? "idiv" : "mod", '_', to_string(s));
   std::string_view t = type(s), wrapping = wrapping_type(s);
   std::string body;
   if (scalar_bit(s) & kUnsignedInts) {
-    body = fmt::format("return b == 0 ? 0 : a {} b;", is_div ? '/' : '%');
+    body = concat("return b == 0 ? 0 : a ", is_div ? '/' : '%', " b;");
   } else if (is_div) {
-    body = fmt::format("return b == 0 ? 0 : b == -1 ? ({})(0 - ({})a) : a / b;", t, wrapping);
+    body = concat("return b == 0 ? 0 : b == -1 ? (", t, ")(0 - (", wrapping, ")a) : a / b;");
   } else {
     body = "return b == 0 || b == -1 ? 0 : a % b;";
   }
-  return function(name, t, fmt::format("{} a, {} b", t, t), body);
+  return function(name, t, concat(t, " a, ", t, " b"), body);
 }
 
 std::string CPrelude::shift(Op op, Scalar s) {
   int bits = bits_of(s);
   std::string_view t = type(s);
-  std::string name = fmt::format("{}_{}", op == Op::Shl ? "shl" : "shr", to_string(s));
+  std::string name = concat(op == Op::Shl ? "shl" : "shr", '_', to_string(s));
   // A negative distance is a large one in `n`.
   std::string body;
   if (op == Op::Shl) {
-    body = fmt::format("return n < {} ? ({})(({})a << n) : 0;", bits, t, wrapping_type(s));
+    body = concat("return n < ", bits, " ? (", t, ")((", wrapping_type(s), ")a << n) : 0;");
   } else if (scalar_bit(s) & kSignedInts) {
-    body = fmt::format("return a >> (n < {} ? n : {});", bits, bits - 1);
+    body = concat("return a >> (n < ", bits, " ? n : ", bits - 1, ");");
   } else {
-    body = fmt::format("return n < {} ? a >> n : 0;", bits);
+    body = concat("return n < ", bits, " ? a >> n : 0;");
   }
-  return function(name, t, fmt::format("{} a, {} n", t, type(Scalar::UInt64)), body);
+  return function(name, t, concat(t, " a, ", type(Scalar::UInt64), " n"), body);
 }
 
 std::string CPrelude::maximum(Scalar s) {
-  std::string name = fmt::format("max_{}", to_string(s));
+  std::string name = concat("max_", to_string(s));
   std::string_view t = type(s);
-  std::string parameters = fmt::format("{} a, {} b", t, t);
+  std::string parameters = concat(t, " a, ", t, " b");
   // NaN wins, and 0 over -0: the sum of two zeros is that.
   if (scalar_bit(s) & kFloats)
     return function(name, t, parameters, "return a == 0 && b == 0 ? a + b : a != a || a > b ? a : b;");
@@ -230,7 +230,7 @@ std::string CPrelude::maximum(Scalar s) {
 
 std::string CPrelude::to_long(Scalar from) {
   std::string_view t = type(Scalar::Int64), f = from == Scalar::Float ? "f" : "";
-  return function(fmt::format("long_from_{}", to_string(from)), t, fmt::format("{} x", type(from)),
+  return function(concat("long_from_", to_string(from)), t, concat(type(from), " x"),
                   fmt::format("return x >= -9223372036854775808.0{0} && x < 9223372036854775808.0{0} ? ({1})x : {2};",
                               f, t, long_min(dialect_)));
 }
@@ -239,7 +239,7 @@ std::string CPrelude::to_ulong(Scalar from) {
   std::string signed_version = to_long(from);
   std::string_view t = type(Scalar::UInt64), f = from == Scalar::Float ? "f" : "";
   return function(
-      fmt::format("ulong_from_{}", to_string(from)), t, fmt::format("{} x", type(from)),
+      concat("ulong_from_", to_string(from)), t, concat(type(from), " x"),
       fmt::format(
           "return x >= 9223372036854775808.0{0} ? ({1}){2}(x - 9223372036854775808.0{0}) | 1{3} << 63 : ({1}){2}(x);",
           f, t, signed_version, dialect_.ulong_suffix));
@@ -247,21 +247,20 @@ std::string CPrelude::to_ulong(Scalar from) {
 
 std::string CPrelude::bitcast(Scalar from, Scalar to, std::string_view text) {
   if (!dialect_.bitcast.empty()) return fmt::format(fmt::runtime(dialect_.bitcast), type(to), text);
-  std::string name = fmt::format("{}_bits_of_{}", to_string(to), to_string(from));
-  function(name, type(to), fmt::format("{} x", type(from)),
-           fmt::format("union {{ {} from; {} to; }} u = {{ x }}; return u.to;", memory_type(from), memory_type(to)));
-  return fmt::format("{}({})", name, text);
+  std::string name = concat(to_string(to), "_bits_of_", to_string(from));
+  function(name, type(to), concat(type(from), " x"),
+           concat("union { ", memory_type(from), " from; ", memory_type(to), " to; } u = { x }; return u.to;"));
+  return concat(name, '(', text, ')');
 }
 
 std::string CPrelude::float_from(Scalar narrow) {
-  std::string name = fmt::format("float_from_{}", to_string(narrow));
+  std::string name = concat("float_from_", to_string(narrow));
   if (known(name)) return name;
-  std::string parameter = fmt::format("{} x", type(narrow));
+  std::string parameter = concat(type(narrow), " x");
   std::string_view word = type(Scalar::UInt32);
   if (narrow == Scalar::BFloat16)
-    return function(
-        name, "float", parameter,
-        fmt::format("return {};", bitcast(Scalar::UInt32, Scalar::Float, fmt::format("({})x << 16", word))));
+    return function(name, "float", parameter,
+                    concat("return ", bitcast(Scalar::UInt32, Scalar::Float, fmt::format("({})x << 16", word)), ';'));
   if (!dialect_.float_of_half.empty()) return function(name, "float", parameter, dialect_.float_of_half);
   auto as_float = [&](std::string_view text) { return bitcast(Scalar::UInt32, Scalar::Float, text); };
   return function(name, "float", parameter,
@@ -274,7 +273,7 @@ std::string CPrelude::odd_float_from_double() {
   if (known("odd_float_from_double")) return "odd_float_from_double";
   std::string bits = bitcast(Scalar::Float, Scalar::UInt32, "f");
   std::string value = bitcast(Scalar::UInt32, Scalar::Float, "bits");
-  return function("odd_float_from_double", "float", fmt::format("{} x", type(Scalar::Double)),
+  return function("odd_float_from_double", "float", concat(type(Scalar::Double), " x"),
                   fmt::format("float f = (float)x; if (x != x || f == x) return f; {} bits = {}; "
                               "if (x > 0 ? f > x : f < x) bits--; bits |= 1; return {};",
                               type(Scalar::UInt32), bits, value));
@@ -282,18 +281,18 @@ std::string CPrelude::odd_float_from_double() {
 
 /// A float expression rounded to half or bfloat16.
 std::string CPrelude::rounded_to(Scalar narrow, const std::string& text) {
-  if (!dialect_.is_bits(narrow)) return fmt::format("({})({})", type(narrow), text);
-  return fmt::format("{}({})", to_narrow(Scalar::Float, narrow), text);
+  if (!dialect_.is_bits(narrow)) return concat('(', type(narrow), ")(", text, ')');
+  return concat(to_narrow(Scalar::Float, narrow), '(', text, ')');
 }
 
 std::string CPrelude::bfloat16_from_int(Scalar from) {
-  std::string name = fmt::format("bfloat16_from_{}", to_string(from));
+  std::string name = concat("bfloat16_from_", to_string(from));
   if (known(name)) return name;
   std::string result = rounded_to(Scalar::BFloat16, "negative ? -f * scale : f * scale");
   std::string_view word = type(Scalar::UInt64);
   bool is_signed = (scalar_bit(from) & kSignedInts) != 0;
   // Bits too low to matter but as a whole (is there anything) are gathered in one, so that the float is exact.
-  return function(name, type(Scalar::BFloat16), fmt::format("{} x", type(from)),
+  return function(name, type(Scalar::BFloat16), concat(type(from), " x"),
                   fmt::format("int negative = {0}; {1} a = negative ? 0 - ({1})x : ({1})x; float scale = 1.0f; "
                               "if (a >> 40) a = a >> 24 | ((a & 0xffffff) != 0), scale = 16777216.0f; "
                               "if (a >> 32) a = a >> 16 | ((a & 0xffff) != 0), scale *= 65536.0f; "
@@ -303,12 +302,12 @@ std::string CPrelude::bfloat16_from_int(Scalar from) {
 }
 
 std::string CPrelude::to_narrow(Scalar from, Scalar to) {
-  std::string name = fmt::format("{}_from_{}", to_string(to), to_string(from));
+  std::string name = concat(to_string(to), "_from_", to_string(from));
   if (known(name)) return name;
   std::string_view t = type(to);
-  std::string parameter = fmt::format("{} x", type(from));
+  std::string parameter = concat(type(from), " x");
   if (from == Scalar::Double)
-    return function(name, t, parameter, fmt::format("return {};", rounded_to(to, odd_float_from_double() + "(x)")));
+    return function(name, t, parameter, concat("return ", rounded_to(to, odd_float_from_double() + "(x)"), ';'));
   std::string_view word = type(Scalar::UInt32);
   std::string bits = bitcast(Scalar::Float, Scalar::UInt32, "x");
   if (to == Scalar::BFloat16)
@@ -324,7 +323,7 @@ std::string CPrelude::to_narrow(Scalar from, Scalar to) {
 }
 
 std::string CPrelude::square_root(Scalar s) {
-  std::string name = fmt::format("sqrt_{}", to_string(s));
+  std::string name = concat("sqrt_", to_string(s));
   if (known(name)) return name;
   bool single = s == Scalar::Float;
   Scalar word = single ? Scalar::UInt32 : Scalar::UInt64;
@@ -333,8 +332,8 @@ std::string CPrelude::square_root(Scalar s) {
   uint64_t one = uint64_t{1} << mantissa;
   // The root of m * 2^(mantissa + 2) has a bit more than the result.
   std::string_view t = type(s);
-  std::string bits = bitcast(s, word, "x"), result = bitcast(word, s, fmt::format("({})root", type(word)));
-  return function(name, t, fmt::format("{} x", t),
+  std::string bits = bitcast(s, word, "x"), result = bitcast(word, s, concat('(', type(word), ")root"));
+  return function(name, t, concat(t, " x"),
                   fmt::format(kSquareRoot, fmt::arg("ulong", type(Scalar::UInt64)), fmt::arg("bits_of_x", bits),
                               fmt::arg("infinity", constant(uint64_t(2 * bias + 1) << mantissa)),
                               fmt::arg("nan", single ? dialect_.math_float.nan : dialect_.math_double.nan),

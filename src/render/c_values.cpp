@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "render/append.h"
 #include "render/c_writer.h"
 #include "render/facts.h"
 
@@ -35,21 +36,20 @@ std::string CWriter::in_float(UOp u) {
 }
 
 std::string CWriter::widened(Scalar s, const std::string& text) {
-  return dialect_.is_bits(s) ? fmt::format("{}({})", prelude_.float_from(s), text) : "(float)" + text;
+  return dialect_.is_bits(s) ? concat(prelude_.float_from(s), '(', text, ')') : "(float)" + text;
 }
 
 CWriter::Expr CWriter::narrowed(Scalar to, const std::string& text, Binding binding) {
-  if (dialect_.is_bits(to)) return {fmt::format("{}({})", prelude_.to_narrow(Scalar::Float, to), text)};
-  return {binding <= kPrefix ? fmt::format("({}){}", type(to), text) : fmt::format("({})({})", type(to), text),
-          kPrefix};
+  if (dialect_.is_bits(to)) return {concat(prelude_.to_narrow(Scalar::Float, to), '(', text, ')')};
+  return {binding <= kPrefix ? concat('(', type(to), ')', text) : concat('(', type(to), ")(", text, ')'), kPrefix};
 }
 
 CWriter::Expr CWriter::infix(UOp u, std::string_view sign, Binding binding, Binding left, Binding right) {
   std::string a = take(u.src(0), left), b = take(u.src(1), right);
   if (u.is(Op::Add) && u.src(1).is_const() && b.size() > 1 && b[0] == '-' &&
       std::isdigit(static_cast<unsigned char>(b[1])))
-    return {fmt::format("{} - {}", a, b.substr(1)), binding};
-  return {fmt::format("{} {} {}", a, sign, b), binding};
+    return {concat(a, " - ", b.substr(1)), binding};
+  return {concat(a, ' ', sign, ' ', b), binding};
 }
 
 /// ADD, SUB, MUL, NEG of ints: as written where the bounds prove that nothing overflows, else in unsigned arithmetic.
@@ -60,11 +60,11 @@ CWriter::Expr CWriter::int_arithmetic(UOp u) {
   bool plain = cannot_overflow(u) || s == Scalar::UInt32 || s == Scalar::UInt64;
   if (u.is(Op::Neg)) {
     if (plain && !u.dtype().is_unsigned()) return {"-" + take(u.src(0), kAtom), kPrefix};
-    return {fmt::format("({})(0 - ({}){})", type(s), wrapping, take(u.src(0), kPrefix)), kPrefix};
+    return {concat('(', type(s), ")(0 - (", wrapping, ')', take(u.src(0), kPrefix), ')'), kPrefix};
   }
   if (plain) return u.is(Op::Mul) ? infix(u, sign, kProduct, kProduct, kPrefix) : infix(u, sign, kSum, kSum, kProduct);
-  return {fmt::format("({})(({}){} {} ({}){})", type(s), wrapping, take(u.src(0), kPrefix), sign, wrapping,
-                      take(u.src(1), kPrefix)),
+  return {concat('(', type(s), ")((", wrapping, ')', take(u.src(0), kPrefix), ' ', sign, " (", wrapping, ')',
+                 take(u.src(1), kPrefix), ')'),
           kPrefix};
 }
 
@@ -72,7 +72,7 @@ CWriter::Expr CWriter::int_arithmetic(UOp u) {
 CWriter::Expr CWriter::direct_arithmetic(UOp u) {
   if (u.is(Op::Neg)) return {"-" + take(u.src(0), kAtom), kPrefix};
   std::string_view call = dialect_.direct_calls[u.is(Op::Add) ? 0 : u.is(Op::Sub) ? 1 : 2];
-  if (!call.empty()) return {fmt::format("{}({}, {})", call, call_argument(u.src(0)), call_argument(u.src(1)))};
+  if (!call.empty()) return {concat(call, '(', call_argument(u.src(0)), ", ", call_argument(u.src(1)), ')')};
   if (u.is(Op::Mul)) return infix(u, "*", kProduct, kProduct, kPrefix);
   return infix(u, u.is(Op::Add) ? "+" : "-", kSum, kSum, kProduct);
 }
@@ -86,30 +86,28 @@ CWriter::Expr CWriter::float_arithmetic(UOp u) {
   auto result = [&](std::string text, Binding b) { return narrow ? narrowed(s, text, b) : Expr{std::move(text), b}; };
   switch (u.op()) {
     case Op::Add:
-      return narrow ? narrowed(s, fmt::format("{} + {}", arg(0), arg(1)), kSum) : infix(u, "+", kSum, kSum, kProduct);
+      return narrow ? narrowed(s, concat(arg(0), " + ", arg(1)), kSum) : infix(u, "+", kSum, kSum, kProduct);
     case Op::Sub:
-      return narrow ? narrowed(s, fmt::format("{} - {}", arg(0), arg(1)), kSum) : infix(u, "-", kSum, kSum, kProduct);
+      return narrow ? narrowed(s, concat(arg(0), " - ", arg(1)), kSum) : infix(u, "-", kSum, kSum, kProduct);
     case Op::Mul:
-      return narrow ? narrowed(s, fmt::format("{} * {}", arg(0), arg(1)), kProduct)
-                    : infix(u, "*", kProduct, kProduct, kPrefix);
+      return narrow ? narrowed(s, concat(arg(0), " * ", arg(1)), kProduct) : infix(u, "*", kProduct, kProduct, kPrefix);
     case Op::Fdiv:
-      return narrow ? narrowed(s, fmt::format("{} / {}", arg(0), arg(1)), kProduct)
-                    : infix(u, "/", kProduct, kProduct, kPrefix);
-    case Op::Recip: return result(fmt::format("{} / {}", one, arg(0)), kProduct);
+      return narrow ? narrowed(s, concat(arg(0), " / ", arg(1)), kProduct) : infix(u, "/", kProduct, kProduct, kPrefix);
+    case Op::Recip: return result(concat(one, " / ", arg(0)), kProduct);
     case Op::Neg:
-      return narrow ? narrowed(s, fmt::format("-({})", arg(0)), kPrefix) : Expr{"-" + take(u.src(0), kAtom), kPrefix};
+      return narrow ? narrowed(s, concat("-(", arg(0), ')'), kPrefix) : Expr{"-" + take(u.src(0), kAtom), kPrefix};
     case Op::Sqrt:
     case Op::Exp2:
     case Op::Log2:
     case Op::Sin: return math_call(u);
     case Op::Mulacc: {
-      std::string product = fmt::format("{} * {}", arg(0), arg(1));
-      if (!narrow) return {fmt::format("{} + {}", product, arg(2)), kSum};
-      return narrowed(s, fmt::format("{} + {}", widened(s, narrowed(s, product, kProduct).text), arg(2)), kSum);
+      std::string product = concat(arg(0), " * ", arg(1));
+      if (!narrow) return {concat(product, " + ", arg(2)), kSum};
+      return narrowed(s, concat(widened(s, narrowed(s, product, kProduct).text), " + ", arg(2)), kSum);
     }
     case Op::Max:
-      if (narrow) return narrowed(s, fmt::format("{}({}, {})", prelude_.maximum(Scalar::Float), arg(0), arg(1)), kAtom);
-      return {fmt::format("{}({}, {})", prelude_.maximum(s), call_argument(u.src(0)), call_argument(u.src(1)))};
+      if (narrow) return narrowed(s, concat(prelude_.maximum(Scalar::Float), '(', arg(0), ", ", arg(1), ')'), kAtom);
+      return {concat(prelude_.maximum(s), '(', call_argument(u.src(0)), ", ", call_argument(u.src(1)), ')')};
     default: cannot_render(u, dialect_.language);
   }
 }
@@ -122,14 +120,14 @@ CWriter::Expr CWriter::math_call(UOp u) {
     if (!u.is(Op::Sqrt)) cannot_render(u, dialect_.language, "it has no such function");
     name = prelude_.square_root(s == Scalar::Double ? s : Scalar::Float);
   }
-  if (is_narrow_float(s)) return narrowed(s, fmt::format("{}({})", name, in_float(u.src(0))), kAtom);
-  return {fmt::format("{}({})", name, call_argument(u.src(0)))};
+  if (is_narrow_float(s)) return narrowed(s, concat(name, '(', in_float(u.src(0)), ')'), kAtom);
+  return {concat(name, '(', call_argument(u.src(0)), ')')};
 }
 
 CWriter::Expr CWriter::int_op(UOp u) {
   Scalar s = u.dtype().scalar;
   auto call = [&](const std::string& f) {
-    return Expr{fmt::format("{}({}, {})", f, call_argument(u.src(0)), call_argument(u.src(1)))};
+    return Expr{concat(f, '(', call_argument(u.src(0)), ", ", call_argument(u.src(1)), ')')};
   };
   switch (u.op()) {
     case Op::Add:
@@ -146,8 +144,8 @@ CWriter::Expr CWriter::int_op(UOp u) {
     case Op::Shl:
       if (!shift_is_plain(u)) return call(prelude_.shift(u.op(), s));
       if (cannot_overflow(u)) return infix(u, "<<", kLoose, kPrefix, kPrefix);
-      return {fmt::format("({})(({}){} << {})", type(s), prelude_.wrapping_type(s), take(u.src(0), kPrefix),
-                          take(u.src(1), kPrefix)),
+      return {concat('(', type(s), ")((", prelude_.wrapping_type(s), ')', take(u.src(0), kPrefix), " << ",
+                     take(u.src(1), kPrefix), ')'),
               kPrefix};
     case Op::Max: return call(prelude_.maximum(s));
     case Op::And: return infix(u, "&", kLoose, kPrefix, kPrefix);
@@ -175,9 +173,9 @@ CWriter::Expr CWriter::bool_op(UOp u) {
     case Op::Neg: return {take(u.src(0), kPrefix), kPrefix};
     case Op::Mod: return {"0"};
     case Op::Shl:
-    case Op::Shr: return {fmt::format("{} & ({} == 0)", take(u.src(0), kPrefix), take(u.src(1), kSum)), kLoose};
+    case Op::Shr: return {concat(take(u.src(0), kPrefix), " & (", take(u.src(1), kSum), " == 0)"), kLoose};
     case Op::Mulacc:
-      return {fmt::format("({} & {}) | {}", take(u.src(0), kPrefix), take(u.src(1), kPrefix), take(u.src(2), kPrefix)),
+      return {concat('(', take(u.src(0), kPrefix), " & ", take(u.src(1), kPrefix), ") | ", take(u.src(2), kPrefix)),
               kLoose};
     default: cannot_render(u, dialect_.language);
   }
@@ -186,41 +184,40 @@ CWriter::Expr CWriter::bool_op(UOp u) {
 CWriter::Expr CWriter::comparison(UOp u) {
   UOp a = u.src(0), b = u.src(1);
   if (a.dtype().is_bool()) {
-    if (u.is(Op::Cmplt)) return {fmt::format("{} & !{}", take(b, kPrefix), take(a, kAtom)), kLoose};
+    if (u.is(Op::Cmplt)) return {concat(take(b, kPrefix), " & !", take(a, kAtom)), kLoose};
     if (b.is_const_int(1)) return {"!" + take(a, kAtom), kPrefix};
   }
   std::string_view sign = u.is(Op::Cmplt) ? "<" : "!=";
   if (is_narrow_float(a.dtype().scalar) && !dialect_.is_direct(a.dtype().scalar))
-    return {fmt::format("{} {} {}", in_float(a), sign, in_float(b)), kLoose};
+    return {concat(in_float(a), ' ', sign, ' ', in_float(b)), kLoose};
   return infix(u, sign, kLoose, kSum, kSum);
 }
 
 CWriter::Expr CWriter::float_to_float(UOp x, Scalar to) {
   Scalar from = x.dtype().scalar;
   if (is_narrow_float(to) && from != Scalar::Double) return narrowed(to, in_float(x), kPrefix);
-  if (is_narrow_float(to)) return {fmt::format("{}({})", prelude_.to_narrow(from, to), call_argument(x))};
+  if (is_narrow_float(to)) return {concat(prelude_.to_narrow(from, to), '(', call_argument(x), ')')};
   if (to == Scalar::Float && is_narrow_float(from)) return {in_float(x), dialect_.is_bits(from) ? kAtom : kPrefix};
-  return {fmt::format("({}){}", type(to), in_float(x)), kPrefix};
+  return {concat('(', type(to), ')', in_float(x)), kPrefix};
 }
 
 CWriter::Expr CWriter::cast(UOp u) {
   UOp x = u.src(0);
   Scalar from = x.dtype().scalar, to = u.dtype().scalar;
   if (from == to) return {take(x, kPrefix), kPrefix};
-  if (to == Scalar::Bool) return {fmt::format("{} != 0", x.dtype().is_float() ? in_float(x) : take(x, kSum)), kLoose};
-  auto as = [&](const std::string& text) { return Expr{fmt::format("({}){}", type(to), text), kPrefix}; };
+  if (to == Scalar::Bool) return {concat(x.dtype().is_float() ? in_float(x) : take(x, kSum), " != 0"), kLoose};
+  auto as = [&](const std::string& text) { return Expr{concat('(', type(to), ')', text), kPrefix}; };
   if (!x.dtype().is_float()) {
     // Exact in float up to the largest half; and for ints of two bytes.
     if (to == Scalar::Half || (to == Scalar::BFloat16 && bytes_of(from) <= 2))
       return narrowed(to, "(float)" + take(x, kPrefix), kPrefix);
-    if (to == Scalar::BFloat16) return {fmt::format("{}({})", prelude_.bfloat16_from_int(from), call_argument(x))};
+    if (to == Scalar::BFloat16) return {concat(prelude_.bfloat16_from_int(from), '(', call_argument(x), ')')};
     return as(take(x, kPrefix));
   }
   if (u.dtype().is_float()) return float_to_float(x, to);
   Scalar wide = from == Scalar::Double ? Scalar::Double : Scalar::Float;
   bool unsigned_long = to == Scalar::UInt64;
-  std::string whole =
-      fmt::format("{}({})", unsigned_long ? prelude_.to_ulong(wide) : prelude_.to_long(wide), in_float(x));
+  std::string whole = concat(unsigned_long ? prelude_.to_ulong(wide) : prelude_.to_long(wide), '(', in_float(x), ')');
   return to == Scalar::Int64 || unsigned_long ? Expr{whole} : as(whole);
 }
 
@@ -229,7 +226,7 @@ CWriter::Expr CWriter::bitcast(UOp u) {
   if (from == to) return {take(u.src(0), kPrefix), kPrefix};
   if (to == Scalar::Bool) return {take(u.src(0), kSum) + " != 0", kLoose};
   auto is_int = [&](Scalar s) { return (scalar_bit(s) & (kMachineInts | kBoolOnly)) != 0 || dialect_.is_bits(s); };
-  if (is_int(from) && is_int(to)) return {fmt::format("({}){}", type(to), take(u.src(0), kPrefix)), kPrefix};
+  if (is_int(from) && is_int(to)) return {concat('(', type(to), ')', take(u.src(0), kPrefix)), kPrefix};
   return {prelude_.bitcast(from, to, call_argument(u.src(0)))};
 }
 
@@ -245,8 +242,8 @@ CWriter::Expr CWriter::lane(UOp u) {
   int count = u.src(0).dtype().count;
   if (count == 1) return {take(u.src(0), kPrefix), kPrefix};
   std::string vector = take(u.src(0), kAtom);
-  if (!dialect_.named_lanes) return {fmt::format("{}[{}]", vector, lanes[0])};
-  return {fmt::format("{}.{}", vector, lane_name(count, lanes[0]))};
+  if (!dialect_.named_lanes) return {concat(vector, '[', lanes[0], ']')};
+  return {concat(vector, '.', lane_name(count, lanes[0]))};
 }
 
 CWriter::Expr CWriter::expression(UOp u) {
@@ -261,7 +258,7 @@ CWriter::Expr CWriter::expression(UOp u) {
     case Op::Cmplt:
     case Op::Cmpne: return comparison(u);
     case Op::Where:
-      return {fmt::format("{} ? {} : {}", take(u.src(0), kPrefix), take(u.src(1), kSum), take(u.src(2), kSum)), kLoose};
+      return {concat(take(u.src(0), kPrefix), " ? ", take(u.src(1), kSum), " : ", take(u.src(2), kSum)), kLoose};
     default: break;
   }
   if (u.dtype().is_bool()) return bool_op(u);

@@ -8,6 +8,7 @@
 
 #include "quern/error.h"
 
+#include "render/append.h"
 #include "render/facts.h"
 #include "shape/sint.h"
 
@@ -81,12 +82,12 @@ CWriter::CWriter(const CDialect& dialect, const LinearProgram& linear, const Tar
 }
 
 std::string CWriter::write(const std::string& name) {
+  body_.reserve(linear_.uops.size() * 32);
   count_uses();
   name_arguments();
   for (at_ = 0; at_ < linear_.uops.size(); ++at_) write(linear_.uops[at_]);
   std::string parameters = arguments();
-  return fmt::format("{}{}{}{}({}) {{\n{}}}\n", comment(name), prelude_text(), dialect_.kernel(launch_), name,
-                     parameters, body_);
+  return concat(comment(name), prelude_text(), dialect_.kernel(launch_), name, '(', parameters, ") {\n", body_, "}\n");
 }
 
 // One walk back over the program: who uses what, and from which scope. Addresses are written out at each use, so what they
@@ -139,7 +140,7 @@ void CWriter::name_arguments() {
       std::string_view rest = parameter.substr(parameter.find(' ') + 1);
       names_.emplace(rest.substr(0, rest.find(' ')));
     }
-  for (UOp b : buffers_) define(b, unique(fmt::format("data{}", std::get<int64_t>(b.arg()))));
+  for (UOp b : buffers_) define(b, unique(concat("data", std::get<int64_t>(b.arg()))));
   for (UOp v : vars_) {
     std::string name = std::get<const VarArg*>(v.arg())->name;
     for (char& c : name)
@@ -153,13 +154,13 @@ std::string CWriter::comment(const std::string& name) {
   for (UOp b : buffers_)
     if (is_written(b)) outputs += (outputs.empty() ? "" : ", ") + expr(b).text;
   std::string text =
-      fmt::format("// {}, for {}: writes {}.\n", name, target_.name, outputs.empty() ? "nothing" : outputs);
+      concat("// ", name, ", for ", target_.name, ": writes ", outputs.empty() ? "nothing" : outputs, ".\n");
   return launch_.has_threads ? text + "// " + to_string(launch_) + ".\n" : text;
 }
 
 std::string CWriter::arguments() {
   std::string text;
-  auto add = [&](std::string_view parameter) { text += fmt::format("{}{}", text.empty() ? "" : ", ", parameter); };
+  auto add = [&](std::string_view parameter) { append(text, text.empty() ? "" : ", ", parameter); };
   for (UOp b : buffers_) {
     if (b.dtype().is_image()) {
       std::string_view access = !is_written(b) ? "read_only" : is_read(b) ? "read_write" : "write_only";
@@ -178,35 +179,32 @@ std::string CWriter::arguments() {
 }
 
 std::string CWriter::prelude_text() const {
-  return fmt::format("{}{}{}{}", dialect_.header, has_product_ && has_sum_ ? dialect_.no_contraction : "",
-                     prelude_.text(), has_images_ ? dialect_.image_header : "");
+  return concat(dialect_.header, has_product_ && has_sum_ ? dialect_.no_contraction : "", prelude_.text(),
+                has_images_ ? dialect_.image_header : "");
 }
 
 // --- names and lines ---
 
-std::string CWriter::unique(const std::string& wanted) {
-  std::string name = wanted;
-  for (int i = 1; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
+std::string CWriter::unique(std::string wanted) {
+  if (names_.insert(wanted).second) return wanted;
+  std::string name;
+  int i = 1;
+  do name = concat(wanted, '_', i++);
+  while (!names_.insert(name).second);
   return name;
 }
 
 std::string CWriter::numbered(std::string_view prefix) {
   for (auto& [known, count] : counters_)
-    if (known == prefix) return unique(fmt::format("{}{}", prefix, count++));
+    if (known == prefix) return unique(concat(prefix, count++));
   counters_.emplace_back(prefix, 1);
-  return unique(fmt::format("{}0", prefix));
-}
-
-void CWriter::line(std::string_view text) {
-  body_.append(2 * (scopes_.size() + 1), ' ');
-  body_ += text;
-  body_ += '\n';
+  return unique(concat(prefix, '0'));
 }
 
 /// Puts the value of `u` into a variable.
 void CWriter::name_value(UOp u, Expr e) {
   std::string name = numbered(prefix_of(u));
-  line(fmt::format("{} {} = {};", type(u.dtype()), name, e.text));
+  line(type(u.dtype()), ' ', name, " = ", e.text, ';');
   define(u, std::move(name));
 }
 
@@ -237,10 +235,10 @@ void CWriter::write_expression(UOp u) {
 std::string CWriter::place(UOp address, bool write) {
   Access access = access_of(address);
   std::string buffer = take(access.buffer, kAtom);
-  if (address.dtype().count == 1) return fmt::format("{}[{}]", buffer, access.index ? take(access.index, kLoose) : "0");
-  std::string sum = access.index ? fmt::format("({} + {})", buffer, take(access.index, kSum)) : buffer;
+  if (address.dtype().count == 1) return concat(buffer, '[', access.index ? take(access.index, kLoose) : "0", ']');
+  std::string sum = access.index ? concat('(', buffer, " + ", take(access.index, kSum), ')') : buffer;
   std::string_view space = access.buffer.dtype().is_local() ? dialect_.local_space : dialect_.global_space;
-  return fmt::format("*({}{}{}*){}", space, write ? "" : "const ", type(address.dtype().base()), sum);
+  return concat("*(", space, write ? "" : "const ", type(address.dtype().base()), "*)", sum);
 }
 
 void CWriter::write_load(UOp u) {
@@ -256,21 +254,20 @@ void CWriter::write_load(UOp u) {
     text = place(u.src(0), is_written(access.buffer));
   }
   // The one branch that is not taken is not evaluated: a load that is gated off touches no memory.
-  if (UOp gate = gate_of(u))
-    text = fmt::format("{} ? {} : {}", take(gate, kPrefix), text, take(alternative_of(u), kSum));
+  if (UOp gate = gate_of(u)) text = concat(take(gate, kPrefix), " ? ", text, " : ", take(alternative_of(u), kSum));
   name_value(u, {std::move(text), kLoose});
 }
 
 void CWriter::write_store(UOp u) {
   std::string guard;
-  if (u.num_src() > 2 && u.src(2).dtype().is_bool()) guard = fmt::format("if ({}) ", take(u.src(2), kLoose));
+  if (u.num_src() > 2 && u.src(2).dtype().is_bool()) guard = concat("if (", take(u.src(2), kLoose), ") ");
   std::string value = take(u.src(1), kLoose);
   Access access = access_of(u.src(0));
   if (access.buffer.dtype().is_image()) {
     std::string image = take(access.buffer, kAtom), at = take(access.index, kLoose);
     return line(guard + fmt::format(fmt::runtime(dialect_.image_write), image, at, value));
   }
-  line(fmt::format("{}{} = {};", guard, place(u.src(0), true), value));
+  line(guard, place(u.src(0), true), " = ", value, ';');
 }
 
 void CWriter::write_local(UOp u) {
@@ -290,7 +287,7 @@ void CWriter::close_scope() {
 
 void CWriter::write_range(UOp u) {
   const RangeArg& r = std::get<RangeArg>(u.arg());
-  std::string name = unique(fmt::format("{}idx{}", r.reduce ? "r" : "g", r.axis));
+  std::string name = unique(concat(r.reduce ? "r" : "g", "idx", r.axis));
   line(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1}++) {{", type(u.dtype()), name, take(u.src(0), kSum),
                    take(u.src(1), kSum)));
   open_scope();
@@ -299,7 +296,7 @@ void CWriter::write_range(UOp u) {
 
 void CWriter::write_accumulator(UOp u) {
   std::string name = numbered("acc");
-  line(fmt::format("{} {} = {};", type(u.dtype()), name, take(u.src(0), kLoose)));
+  line(type(u.dtype()), ' ', name, " = ", take(u.src(0), kLoose), ';');
   expr(u) = Expr{std::move(name), kAtom, 0, false, accumulator_bit(u)};
 }
 
@@ -322,11 +319,11 @@ void CWriter::write_assign(UOp u) {
   std::string name = expr(acc).text;
   if (use(acc).last > at_ && !scopes_.empty()) {
     std::string before = unique(name + "_before");
-    line(fmt::format("{} {} = {};", type(acc.dtype()), before, name));
+    line(type(acc.dtype()), ' ', before, " = ", name, ';');
     scopes_.back().restore.emplace_back(acc, expr(acc));
     define(acc, std::move(before));
   }
-  line(fmt::format("{} = {};", name, text));
+  line(name, " = ", text, ';');
   expr(u) = Expr{std::move(name), kAtom, 0, false, bit};
 }
 
@@ -341,11 +338,11 @@ void CWriter::write_wmma(UOp u) {
   for (UOp s : u.src()) type(s.dtype());
   std::string function = dialect_.wmma(prelude_, arg, a.dtype(), b.dtype(), c.dtype());
   if (dialect_.wmma_by_address) {
-    line(fmt::format("{} {} = {};", type(u.dtype()), name, take(c, kLoose)));
-    line(fmt::format("{}(&{}, &{}, &{});", function, take(a, kAtom), take(b, kAtom), name));
+    line(type(u.dtype()), ' ', name, " = ", take(c, kLoose), ';');
+    line(function, "(&", take(a, kAtom), ", &", take(b, kAtom), ", &", name, ");");
   } else {
-    line(fmt::format("{} {} = {}({}, {}, {});", type(u.dtype()), name, function, take(a, kLoose), take(b, kLoose),
-                     take(c, kLoose)));
+    line(type(u.dtype()), ' ', name, " = ", function, '(', take(a, kLoose), ", ", take(b, kLoose), ", ",
+         take(c, kLoose), ");");
   }
   define(u, std::move(name));
 }
@@ -357,8 +354,7 @@ void CWriter::write_work_item(UOp u) {
   char kind = special.name[0];
   work_items_.insert(kind);
   std::string name = unique(special.name);
-  line(fmt::format("int {} = {};  // of {}", name, dialect_.work_item(kind, special.name.back() - '0'),
-                   size_text(special.size)));
+  line("int ", name, " = ", dialect_.work_item(kind, special.name.back() - '0'), ";  // of ", size_text(special.size));
   define(u, std::move(name));
 }
 
@@ -379,7 +375,7 @@ void CWriter::write(UOp u) {
     case Op::DefineAcc: return write_accumulator(u);
     case Op::Special: return write_work_item(u);
     case Op::Range: return write_range(u);
-    case Op::If: line(fmt::format("if ({}) {{", take(u.src(0), kLoose))); return open_scope();
+    case Op::If: line("if (", take(u.src(0), kLoose), ") {"); return open_scope();
     case Op::Endrange:
     case Op::Endif: return close_scope();
     case Op::Assign: return write_assign(u);

@@ -2,9 +2,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "ir/node_map.h"
+#include "render/append.h"
 #include "render/c_dialect.h"
 #include "render/c_prelude.h"
 #include "render/program.h"
@@ -63,9 +66,13 @@ class CWriter {
 
   // Names and lines.
   bool is_taken(std::string_view word) const;
-  std::string unique(const std::string& wanted);
+  std::string unique(std::string wanted);
   std::string numbered(std::string_view prefix);
-  void line(std::string_view text);
+  template <class... Parts>
+  void line(const Parts&... parts) {
+    body_.append(2 * (scopes_.size() + 1), ' ');
+    append(body_, parts..., '\n');
+  }
   void define(UOp u, std::string text) { expr(u) = Expr{std::move(text)}; }
   void name_value(UOp u, Expr e);
 
@@ -118,7 +125,7 @@ class CWriter {
   std::vector<UOp> waiting_;  // expressions over accumulators that stand in no line yet
   std::vector<Scope> scopes_;
   std::vector<std::pair<std::string_view, int>> counters_;
-  std::set<std::string, std::less<>> names_;
+  std::unordered_set<std::string> names_;
   std::set<char> work_items_;  // kinds used
   std::string body_;
   size_t at_ = 0;

@@ -2,6 +2,7 @@
 #include <limits>
 #include <optional>
 
+#include "ir/node_map.h"
 #include "render/facts.h"
 #include "shape/sint.h"
 

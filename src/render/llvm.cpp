@@ -5,6 +5,7 @@
 
 #include "quern/error.h"
 
+#include "ir/node_map.h"
 #include "render/facts.h"
 #include "render/llvm_ops.h"
 

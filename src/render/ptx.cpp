@@ -6,6 +6,7 @@
 
 #include "quern/error.h"
 
+#include "ir/node_map.h"
 #include "render/facts.h"
 #include "render/program.h"
 #include "render/ptx_ops.h"

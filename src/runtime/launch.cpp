@@ -4,6 +4,7 @@
 #include "quern/error.h"
 
 #include "ir/eval.h"
+#include "ir/node_map.h"
 #include "render/facts.h"
 #include "runtime/device.h"
 

@@ -4,6 +4,7 @@
 
 #include "ir/eval.h"
 #include "ir/graph.h"
+#include "ir/node_map.h"
 #include "ir/text.h"
 
 namespace quern {

@@ -8,6 +8,7 @@
 
 #include "ir/eval.h"
 #include "ir/graph.h"
+#include "ir/node_map.h"
 
 namespace quern {
 

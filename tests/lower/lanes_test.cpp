@@ -10,6 +10,11 @@ namespace {
 
 using namespace test;
 
+UOp lanes_of(UOp sink) {
+  static const RuleSet none("none", {});
+  return build_lanes(sink, none);
+}
+
 UOp axis(Graph& g, int32_t number, int32_t size) {
   ConstVector steps(static_cast<size_t>(size));
   for (size_t i = 0; i < steps.size(); ++i) steps[i].bits = i;
@@ -32,7 +37,7 @@ std::vector<int64_t> stored_lanes(UOp stored) {
   UOp out = g.node(Op::DefineGlobal, DType(Scalar::Index).ptr(), {}, int64_t{0});
   UOp store = g.node(Op::Store, Scalar::Void, {g.node(Op::Index, out.dtype(), {out, g.const_index(0)}), stored});
   std::vector<int64_t> lanes;
-  for (UOp s : build_lanes(g.node(Op::Sink, Scalar::Void, {store})).src()) lanes.push_back(value(s.src(1)));
+  for (UOp s : lanes_of(g.node(Op::Sink, Scalar::Void, {store})).src()) lanes.push_back(value(s.src(1)));
   return lanes;
 }
 
@@ -85,7 +90,7 @@ TEST(BuildLanes, gives_each_lane_an_accumulator_of_its_own) {
   UOp assign = g.node(Op::Assign, Scalar::Index, {acc, acc + (r + lane)});
   UOp out = g.node(Op::DefineGlobal, DType(Scalar::Index).ptr(), {}, int64_t{0});
   UOp store = g.node(Op::Store, Scalar::Void, {g.node(Op::Index, out.dtype(), {out, lane}), assign});
-  UOp sink = build_lanes(g.node(Op::Sink, Scalar::Void, {store}));
+  UOp sink = lanes_of(g.node(Op::Sink, Scalar::Void, {store}));
   ASSERT_EQ(sink.num_src(), 4u);
   for (int32_t i = 0; i < 4; ++i) {
     UOp lane_assign = sink.src(static_cast<size_t>(i)).src(1), lane_acc = lane_assign.src(0);
@@ -100,7 +105,7 @@ TEST(BuildLanes, leaves_a_graph_without_expanded_axes_as_it_is) {
   UOp store =
       g.node(Op::Store, Scalar::Void, {g.node(Op::Index, out.dtype(), {out, r}), g.const_float(Scalar::Float, 1)});
   UOp sink = g.node(Op::Sink, Scalar::Void, {store});
-  EXPECT_EQ(build_lanes(sink), sink);
+  EXPECT_EQ(lanes_of(sink), sink);
 }
 
 }  // namespace

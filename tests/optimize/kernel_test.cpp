@@ -7,6 +7,7 @@
 
 #include "quern/error.h"
 
+#include "ir/node_map.h"
 #include "ir/text.h"
 #include "optimize/kernels.h"
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/int128.h"
+#include "ir/node_map.h"
 
 namespace quern::test {
 

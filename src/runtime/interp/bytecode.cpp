@@ -5,6 +5,7 @@
 #include "quern/error.h"
 
 #include "ir/eval.h"
+#include "ir/node_map.h"
 
 namespace quern::interp {
 
