@@ -168,16 +168,22 @@ struct RootFilter {
   struct Kind {
     OpSet ops = OpSet::all();
     ScalarSet scalars = kAnyScalar;
+    bool literal = false;  // a constant of this value
+    Int128 value = 0;
     bool admits(UOp u) const {
-      return ops.contains(u.op()) && (scalars == kAnyScalar || (u.dtype().is_in(scalars) && !u.dtype().is_ptr()));
+      return ops.contains(u.op()) && (scalars == kAnyScalar || (u.dtype().is_in(scalars) && !u.dtype().is_ptr())) &&
+             (!literal || has_value(u));
     }
+    bool has_value(UOp u) const;
   };
   Kind root;
   Kind src[2];
   uint16_t min_src = 0;
   uint16_t max_src = 0xFFFF;
   bool commutes = false;
-  OpSet needed;  // ops that must be among the sources
+  bool all = false;   // src[0] is the kind of each source
+  bool same = false;  // the first two sources are the same node
+  OpSet needed;       // ops that must be among the sources
   bool (*test)(UOp root) = nullptr;
 
   bool admits(UOp u) const {
@@ -185,6 +191,8 @@ struct RootFilter {
     if (test && !test(u)) return false;
     if (!root.admits(u) || s.size() < min_src || s.size() > max_src) return false;
     if (min_src == 0) return true;
+    if (same && s[0] != s[1]) return false;
+    if (all) return src[0].admits(s[0]) && src[0].admits(s.back());
     if (src[0].admits(s[0]) && (min_src < 2 || src[1].admits(s[1]))) return true;
     return commutes && src[0].admits(s[1]) && src[1].admits(s[0]);
   }

@@ -166,7 +166,10 @@ UOp graph_rewrite(UOp root, const RuleSet& rules, RewriteContext* context) {
   return GraphRewriter(rules, context)(root);
 }
 
-UOp GraphRewriter::operator()(UOp root) { return Rewriter<NodeScratch<UOp>>(rules_, context_, done_).run(root); }
+UOp GraphRewriter::operator()(UOp root) {
+  if (UOp known = done_.get(root)) return known;
+  return Rewriter<NodeScratch<UOp>>(rules_, context_, done_).run(root);
+}
 
 void count_rule_hits(bool on) {
   counting = on;

@@ -15,19 +15,10 @@ namespace {
 constexpr size_t kMaxSteps = 48;
 constexpr size_t kMaxChildren = 8;
 
-bool literal_matches(UOp u, Int128 value) {
-  if (u.dtype().is_ptr()) return false;
-  if (u.dtype().is_float())
-    return std::bit_cast<uint64_t>(u.const_float()) ==
-           std::bit_cast<uint64_t>(static_cast<double>(value));  // -0.0 is not 0
-  return u.vmin() == value;
-}
-
 /// A node of a pattern. Steps stand in the order of a walk from the root, so a step's subtree ends before `end`.
 struct Step {
   RootFilter::Kind kind;
   bool one_lane = false;
-  bool literal = false;
   bool commutes = false;  // two sources, tried both ways
   bool binds = false;     // the first step of its slot
   PatNode::Sources sources = PatNode::Sources::Any;
@@ -35,13 +26,11 @@ struct Step {
   uint8_t num_children = 0;
   uint8_t end = 0;
   std::array<uint8_t, kMaxChildren> children{};
-  Int128 value = 0;
   std::optional<Arg> arg;
 
   /// Everything but the sources' own patterns. Binds the step's slot.
   bool admits(UOp u, UOp* bound, bool may_bind) const {
     if (!kind.admits(u)) return false;
-    if (literal && !literal_matches(u, value)) return false;
     if (one_lane && u.dtype().lanes() != 1) return false;
     if (arg && !(*arg == u.arg())) return false;
     if (slot >= 0) {
@@ -89,6 +78,14 @@ bool same_leaf(const Pat& a, const Pat& b) {
 }
 
 }  // namespace
+
+bool RootFilter::Kind::has_value(UOp u) const {
+  if (u.dtype().is_ptr() || !u.is_const()) return false;
+  if (u.dtype().is_float())
+    return std::bit_cast<uint64_t>(u.const_float()) ==
+           std::bit_cast<uint64_t>(static_cast<double>(value));  // -0.0 is not 0
+  return u.vmin() == value;
+}
 
 class RuleProgram {
  public:
@@ -149,10 +146,9 @@ class RuleProgram {
     size_t at = steps_.size();
     if (at >= kMaxSteps || n.src.size() > kMaxChildren) throw InternalError("rule " + name + ": pattern too large");
     Step s;
-    s.kind = {n.ops, n.scalars};
+    s.kind = {n.ops, n.scalars, n.literal.has_value(), 0};
+    if (n.literal) s.kind.value = n.literal->eval(Match(UOp(), names_, nullptr));
     s.one_lane = n.one_lane;
-    s.literal = n.literal.has_value();
-    if (n.literal) s.value = n.literal->eval(Match(UOp(), names_, nullptr));
     s.sources = n.sources;
     s.arg = n.arg;
     s.num_children = static_cast<uint8_t>(n.src.size());
@@ -207,10 +203,19 @@ class RuleProgram {
   void set_filter() {
     const Step& root = steps_[0];
     filter.root = root.kind;
+    if (root.sources == PatNode::Sources::All) {
+      filter.min_src = 1;
+      filter.all = true;
+      filter.src[0] = steps_[root.children[0]].kind;
+    }
     if (root.sources != PatNode::Sources::Exact && root.sources != PatNode::Sources::Prefix) return;
     filter.min_src = root.num_children;
     if (root.sources == PatNode::Sources::Exact) filter.max_src = root.num_children;
     filter.commutes = root.commutes;
+    if (root.num_children >= 2) {
+      int8_t first = steps_[root.children[0]].slot;
+      filter.same = first >= 0 && first == steps_[root.children[1]].slot;
+    }
     for (size_t i = 0; i < std::min<size_t>(2, root.num_children); ++i) filter.src[i] = steps_[root.children[i]].kind;
     for (size_t i = 0; i < root.num_children; ++i) {
       uint64_t ops = steps_[root.children[i]].kind.ops.bits();

@@ -77,27 +77,34 @@ UOp operator-(UOp a, int64_t b) { return a + a.const_like(-b); }
 std::vector<UOp> toposort(UOp root) { return toposort(std::span<const UOp>(&root, 1)); }
 
 std::vector<UOp> toposort(std::span<const UOp> roots) {
+  struct Frame {
+    UOp node;
+    const UOp* next;  // the next source to visit
+    const UOp* end;
+  };
   // Kept by the thread, so that a walk allocates its result alone.
   thread_local std::vector<UOp> order;
-  thread_local std::vector<std::pair<UOp, uint32_t>> stack;  // a node and the next source to visit
+  thread_local std::vector<Frame> stack;
   order.clear();
   stack.clear();
   NodeScratch<bool> seen;
+  auto enter = [&](UOp u) {
+    if (seen.get(u)) return;
+    seen.set(u, true);
+    if (u.num_src() == 0)
+      order.push_back(u);
+    else
+      stack.push_back({u, u.src().data(), u.src().data() + u.num_src()});
+  };
   for (UOp root : roots) {
-    if (seen.get(root)) continue;
-    seen.set(root, true);
-    stack.emplace_back(root, 0);
+    enter(root);
     while (!stack.empty()) {
-      auto& [node, next] = stack.back();
-      if (next == node.num_src()) {
-        order.push_back(node);
+      Frame& top = stack.back();
+      if (top.next == top.end) {
+        order.push_back(top.node);
         stack.pop_back();
-        continue;
-      }
-      UOp source = node.src(next++);
-      if (!seen.get(source)) {
-        seen.set(source, true);
-        stack.emplace_back(source, 0);
+      } else {
+        enter(*top.next++);
       }
     }
   }

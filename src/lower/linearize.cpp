@@ -150,6 +150,9 @@ class Linearizer {
   explicit Linearizer(UOp sink) : graph_(sink.graph()), nodes_(walk(sink)), blocks_(nodes_) {}
 
   LinearProgram run() {
+    items_.reserve(nodes_.size());
+    edges_.reserve(nodes_.size() * 3);
+    out_.reserve(nodes_.size() + 16);
     number_items();
     for (UOp u : nodes_) add_dependencies(u);
     sort_edges();
