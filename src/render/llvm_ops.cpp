@@ -196,8 +196,8 @@ LlvmValue LlvmOps::float_op(UOp u, Scalar s, const std::vector<LlvmValue>& src, 
     case Op::Max: {
       if (s != Scalar::Half) return intrinsic("maximum", t, src);
       // LLVM 19 gives maximum.f16(0, NaN) = 0. The sum is right for zeros (0 over -0) and NaNs.
-      LlvmValue zeros =
-          binary("and", "i1", binary("fcmp oeq", t, src[0], "0xH0000"), binary("fcmp oeq", t, src[1], "0xH0000"));
+      LlvmValue left = binary("fcmp oeq", t, src[0], "0xH0000"), right = binary("fcmp oeq", t, src[1], "0xH0000");
+      LlvmValue zeros = binary("and", "i1", left, right);
       LlvmValue special = binary("or", "i1", zeros, binary("fcmp uno", t, src[0], src[1]));
       LlvmValue larger = select(binary("fcmp ogt", t, src[0], src[1]), t, src[0], src[1]);
       return select(special, t, binary("fadd", t, src[0], src[1]), larger);
@@ -209,8 +209,10 @@ LlvmValue LlvmOps::float_op(UOp u, Scalar s, const std::vector<LlvmValue>& src, 
 LlvmValue LlvmOps::comparison(UOp u, const std::vector<LlvmValue>& src) {
   Scalar s = u.src(0).dtype().scalar;
   bool less = u.is(Op::Cmplt);
-  if (s == Scalar::BFloat16)
-    return binary(less ? "fcmp olt" : "fcmp une", "float", float_from_bfloat16(src[0]), float_from_bfloat16(src[1]));
+  if (s == Scalar::BFloat16) {
+    LlvmValue a = float_from_bfloat16(src[0]), b = float_from_bfloat16(src[1]);
+    return binary(less ? "fcmp olt" : "fcmp une", "float", a, b);
+  }
   if (u.src(0).dtype().is_float()) return binary(less ? "fcmp olt" : "fcmp une", scalar_name(s), src[0], src[1]);
   std::string_view predicate = !less ? "icmp ne" : is_signed(s) ? "icmp slt" : "icmp ult";
   return binary(predicate, scalar_name(s), src[0], src[1]);
@@ -235,7 +237,8 @@ LlvmValue LlvmOps::bfloat16_from_float(const LlvmValue& x) {
 LlvmValue LlvmOps::odd_float_from_double(const LlvmValue& x) {
   LlvmValue nearest = convert("fptrunc", "double", x, "float"), back = convert("fpext", "float", nearest, "double");
   LlvmValue bits = convert("bitcast", "float", nearest, "i32");
-  LlvmValue above = binary("fcmp ogt", "double", intrinsic("fabs", "double", {back}), intrinsic("fabs", "double", {x}));
+  LlvmValue size = intrinsic("fabs", "double", {back}), wanted = intrinsic("fabs", "double", {x});
+  LlvmValue above = binary("fcmp ogt", "double", size, wanted);
   LlvmValue truncated = binary("sub", "i32", bits, convert("zext", "i1", above, "i32"));
   LlvmValue exact = binary("fcmp ueq", "double", back, x);
   return convert("bitcast", "i32", select(exact, "i32", bits, binary("or", "i32", truncated, "1")), "float");
@@ -267,8 +270,8 @@ LlvmValue LlvmOps::float_to_int(Scalar from, Scalar to, const LlvmValue& x) {
   std::string_view t = scalar_name(from);
   std::string two63(kTwo63), least(kLongMin);
   auto to_long = [&](const LlvmValue& v) {
-    LlvmValue inside =
-        binary("and", "i1", binary("fcmp oge", t, v, std::string(kMinusTwo63)), binary("fcmp olt", t, v, two63));
+    LlvmValue not_below = binary("fcmp oge", t, v, std::string(kMinusTwo63)), below = binary("fcmp olt", t, v, two63);
+    LlvmValue inside = binary("and", "i1", not_below, below);
     return select(inside, "i64", convert("fptosi", t, v, "i64"), least);
   };
   if (to != Scalar::UInt64) {

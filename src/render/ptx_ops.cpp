@@ -238,7 +238,8 @@ PtxValue PtxOps::float_op(UOp u, const std::vector<PtxValue>& src) {
       // NaN wins, and 0 over -0: the sum of two zeros is that.
       PtxValue greater = select(s, compare("gt", s, src[0], src[1]), src[0], src[1]);
       PtxValue zero = float_immediate(s, 0.0);
-      PtxValue zeros = both(compare("eq", s, src[0], zero), compare("eq", s, src[1], zero));
+      PtxValue left = compare("eq", s, src[0], zero), right = compare("eq", s, src[1], zero);
+      PtxValue zeros = both(left, right);
       PtxValue result = select(s, zeros, emit(t.bank, named("add.rn"), {src[0], src[1]}), greater);
       return select(s, compare("nan", s, src[0], src[0]), src[0], result);
     }
@@ -250,8 +251,8 @@ PtxValue PtxOps::float_op(UOp u, const std::vector<PtxValue>& src) {
 
 /// The truncated 64-bit value; NaN and what does not fit give the smallest.
 PtxValue PtxOps::to_long(Scalar from, const PtxValue& x) {
-  PtxValue fits = both(compare("ge", from, x, float_immediate(from, -0x1p63)),
-                       compare("lt", from, x, float_immediate(from, 0x1p63)));
+  PtxValue not_below = compare("ge", from, x, float_immediate(from, -0x1p63));
+  PtxValue fits = both(not_below, compare("lt", from, x, float_immediate(from, 0x1p63)));
   PtxValue whole = emit('l', fmt::format("cvt.rzi.s64.{}", ptx_type(from).convert), {x});
   return select(Scalar::Int64, fits, whole, "0x8000000000000000");
 }
