@@ -61,21 +61,20 @@ Outcome execute(const CorpusItem& item, Device& device, const Target& target, co
     UOp ast = parse(graph, item.text);
     CheckLimits limits;
     limits.max_ops = o.max_ops;
-    auto one = [&](const std::string& opts, uint64_t seed) {
+    KernelCheck check(device, o.seed, limits);
+    auto one = [&](const std::string& opts) {
       OptimizeOptions options = context.optimize_options(opts);
       context.record(item.text, target, options);
-      CheckResult r = check_kernel(optimize(ast, target, options), device, seed, limits);
+      CheckResult r = check(optimize(ast, target, options));
       static constexpr const char* kNames[] = {"match", "mismatch", "skipped", "failed"};
       ++out.counts[kNames[static_cast<int>(r.kind)]];
       if (r.kind == CheckResult::Kind::Skipped) ++out.counts["skipped: " + r.note];
       if (r.kind == CheckResult::Kind::Mismatch || r.kind == CheckResult::Kind::Failed)
         out.line +=
-            Json{{"h", item.key}, {"t", target.name}, {"opts", opts}, {"seed", seed}, {"note", r.note}}.dump() + "\n";
+            Json{{"h", item.key}, {"t", target.name}, {"opts", opts}, {"seed", o.seed}, {"note", r.note}}.dump() + "\n";
     };
-    if (o.walks == 0) one(o.opts, o.seed);
-    for (int w = 0; w < o.walks; ++w)
-      one(random_walk(ast, target, o.walk_length, o.seed + static_cast<uint64_t>(w)),
-          o.seed + static_cast<uint64_t>(w));
+    if (o.walks == 0 || !o.opts.empty()) one(o.opts);
+    for (int w = 0; w < o.walks; ++w) one(random_walk(ast, target, o.walk_length, o.seed + static_cast<uint64_t>(w)));
   } catch (const Error& e) {
     ++out.counts["failed"];
     out.line += Json{{"h", item.key}, {"t", target.name}, {"note", e.what()}}.dump() + "\n";
@@ -148,7 +147,8 @@ void add_corpus(CLI::App& app, Context& context) {
   CLI::Option* device =
       sub->add_option("--execute", o->device, "Run each kernel on this device and compare with the plain kernel");
   sub->add_flag("--check", o->check, "Compare (always done with --execute)")->needs(device);
-  sub->add_option("--walks", o->walks, "With --execute: instead of --opts this many random walks of legal opts")
+  sub->add_option("--walks", o->walks,
+                  "With --execute: this many random walks of legal opts, and --opts only if it is given")
       ->needs(device);
   sub->add_option("--walk-length", o->walk_length, "Opts a walk")->capture_default_str();
   sub->add_option("--seed", o->seed, "Seed of inputs and walks")->capture_default_str();

@@ -212,28 +212,33 @@ Difference compare_outputs(const Program& program, const Buffers& want, const Bu
   return result;
 }
 
-CheckResult check_kernel(const Kernel& kernel, Device& device, uint64_t seed, const CheckLimits& limits) {
+const KernelCheck::Plain& KernelCheck::plain_of(const Kernel& kernel, const Program& fast) {
+  if (plain_) return *plain_;
+  bool interpreted = device_.name() == "INTERP" || estimated_ops(fast) <= limits_.max_interpreted_ops;
+  std::shared_ptr<Device> oracle = interpreted && device_.name() != "INTERP" ? open_device("INTERP") : nullptr;
+  Program program = compile(kernel.ast(), kernel.target(), {.opts = "none"});
+  Plain plain{interpreted, make_inputs(kernel.ast(), fast, seed_), {}, make_vars(fast, seed_)};
+  plain.outputs = copy_of(plain.inputs);
+  run(oracle ? *oracle : device_, program, plain.outputs, plain.vars);
+  return plain_.emplace(std::move(plain));
+}
+
+CheckResult KernelCheck::operator()(const Kernel& kernel) {
   CheckResult result;
   try {
     UOp ast = kernel.ast();
     if (!kernel.target().has_images && uses_images(ast))
       return {CheckResult::Kind::Skipped, "the target has no images"};
     Program fast = compile(kernel);
-    double ops = estimated_ops(fast);
-    if (total_bytes(fast) > limits.max_bytes) return {CheckResult::Kind::Skipped, "needs too much memory"};
-    bool interpreter = device.name() == "INTERP";
-    if (ops > (interpreter ? limits.max_device_interpreted_ops : limits.max_ops))
+    if (total_bytes(fast) > limits_.max_bytes) return {CheckResult::Kind::Skipped, "needs too much memory"};
+    bool interpreter = device_.name() == "INTERP";
+    if (estimated_ops(fast) > (interpreter ? limits_.max_device_interpreted_ops : limits_.max_ops))
       return {CheckResult::Kind::Skipped, "takes too many operations"};
-    result.interpreted = interpreter || ops <= limits.max_interpreted_ops;
-    std::shared_ptr<Device> oracle = result.interpreted && !interpreter ? open_device("INTERP") : nullptr;
-    Device& plain_device = oracle ? *oracle : device;
-    Program plain = compile(ast, kernel.target(), {.opts = "none"});
-    Buffers inputs = make_inputs(ast, fast, seed);
-    VarValues vars = make_vars(fast, seed);
-    Buffers want = copy_of(inputs);
-    run(plain_device, plain, want, vars);
-    result.seconds = run(device, fast, inputs, vars);
-    Difference d = compare_outputs(fast, want, inputs, tolerance_of(ast));
+    const Plain& plain = plain_of(kernel, fast);
+    result.interpreted = plain.interpreted;
+    Buffers buffers = copy_of(plain.inputs);
+    result.seconds = run(device_, fast, buffers, plain.vars);
+    Difference d = compare_outputs(fast, plain.outputs, buffers, tolerance_of(ast));
     result.worst = d.worst;
     if (!d.equal) {
       result.kind = CheckResult::Kind::Mismatch;
@@ -244,6 +249,10 @@ CheckResult check_kernel(const Kernel& kernel, Device& device, uint64_t seed, co
     result.note = e.what();
   }
   return result;
+}
+
+CheckResult check_kernel(const Kernel& kernel, Device& device, uint64_t seed, const CheckLimits& limits) {
+  return KernelCheck(device, seed, limits)(kernel);
 }
 
 std::string random_walk(UOp ast, const Target& target, int length, uint64_t seed) {

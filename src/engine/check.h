@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,8 +52,29 @@ struct CheckResult {
   bool interpreted = false;  ///< the plain kernel ran in the interpreter
 };
 
-/// Runs the kernel as it is and plain (no opts) on `device` with the same random inputs and compares every output. Small plain
-/// kernels run in the interpreter.
+/// Compares kernels of one AST with the plain one (no opts) on `device`, on the same random inputs, every element of every output.
+/// Plain kernels that are small run in the interpreter; each runs once however many are compared with it.
+class KernelCheck {
+ public:
+  KernelCheck(Device& device, uint64_t seed, const CheckLimits& limits = {})
+      : device_(device), seed_(seed), limits_(limits) {}
+  /// All kernels of one KernelCheck are of the same AST and target.
+  CheckResult operator()(const Kernel& kernel);
+
+ private:
+  struct Plain {
+    bool interpreted;
+    Buffers inputs, outputs;
+    VarValues vars;
+  };
+  const Plain& plain_of(const Kernel& kernel, const Program& fast);
+
+  Device& device_;
+  uint64_t seed_;
+  CheckLimits limits_;
+  std::optional<Plain> plain_;
+};
+/// One kernel on its own.
 CheckResult check_kernel(const Kernel& kernel, Device& device, uint64_t seed, const CheckLimits& limits = {});
 /// `length` random legal opts, by a seed: "UPCAST(0,4) LOCAL(0,8)".
 std::string random_walk(UOp ast, const Target& target, int length, uint64_t seed);
