@@ -76,7 +76,7 @@ void add_buffers(Program& program, UOp ast) {
 
 Program compile(const Kernel& kernel, const StageHook& hook) {
   LinearProgram linear = lower(kernel.optimized_ast(), kernel.target(), hook);
-  Program program = render(kernel.name(), std::move(linear), kernel.target());
+  Program program = render(kernel.name(), std::move(linear), kernel.target(), {kernel.axes(), kernel.applied_opts()});
   add_buffers(program, kernel.ast());
   return program;
 }

@@ -106,6 +106,19 @@ DType Kernel::Fixed::memory_type(size_t buffer) const {
   return buffers[buffer].is(Op::Valid) ? DType() : buffers[buffer].src(0).dtype();
 }
 
+std::string_view to_string(AxisKind kind) {
+  switch (kind) {
+    case AxisKind::Global: return "global";
+    case AxisKind::Local: return "local";
+    case AxisKind::GroupReduce: return "group reduce";
+    case AxisKind::UpcastMid: return "mid upcast";
+    case AxisKind::Reduce: return "reduce";
+    case AxisKind::Upcast: return "upcast";
+    case AxisKind::Unroll: return "unroll";
+  }
+  throw InternalError("an axis of no kind");
+}
+
 std::string_view color_of(AxisKind kind, bool dont_use_locals) {
   switch (kind) {
     case AxisKind::Global: return dont_use_locals ? "BLUE" : "blue";

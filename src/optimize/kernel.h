@@ -17,6 +17,7 @@ namespace quern {
 /// What an axis of a kernel is. Axes stand in this order but for upcast and unroll, which mix, and mid-reduce upcasts, which
 /// mix with group reduces.
 enum class AxisKind : uint8_t { Global, Local, GroupReduce, UpcastMid, Reduce, Upcast, Unroll };
+std::string_view to_string(AxisKind kind);  ///< "group reduce"
 /// The reference's colour: blue (BLUE without locals), cyan, green, white, red, yellow, magenta.
 std::string_view color_of(AxisKind kind, bool dont_use_locals);
 /// True for the axes that the output has too; the others are reduced.

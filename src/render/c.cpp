@@ -65,10 +65,6 @@ const CDialect& c11_dialect() {
   return dialect;
 }
 
-std::string render_c(const std::string& name, const LinearProgram& linear, const Target& target) {
-  return CWriter(c11_dialect(), linear, target).write(name);
-}
-
 std::string c_entry(const Program& program, const std::string& entry) {
   std::string arguments;
   for (size_t i = 0; i < program.globals.size(); ++i) arguments += fmt::format("{}buffers[{}]", i == 0 ? "" : ", ", i);

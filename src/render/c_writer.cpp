@@ -71,10 +71,9 @@ bool is_reserved_word(std::string_view word) {
   return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
 
-CWriter::CWriter(const CDialect& dialect, const LinearProgram& linear, const Target& target)
+CWriter::CWriter(const CDialect& dialect, const LinearProgram& linear)
     : dialect_(dialect),
       linear_(linear),
-      target_(target),
       prelude_(dialect),
       launch_(launch_of(linear)),
       values_(linear.uops.size() + 1) {
@@ -87,7 +86,7 @@ std::string CWriter::write(const std::string& name) {
   name_arguments();
   for (at_ = 0; at_ < linear_.uops.size(); ++at_) write(linear_.uops[at_]);
   std::string parameters = arguments();
-  return concat(comment(name), prelude_text(), dialect_.kernel(launch_), name, '(', parameters, ") {\n", body_, "}\n");
+  return concat(prelude_text(), dialect_.kernel(launch_), name, '(', parameters, ") {\n", body_, "}\n");
 }
 
 // One walk back over the program: who uses what, and from which scope. Addresses are written out at each use, so what they
@@ -147,15 +146,6 @@ void CWriter::name_arguments() {
       if (!std::isalnum(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) > 127) c = '_';
     define(v, unique(is_taken(name) ? "var_" + name : name));
   }
-}
-
-std::string CWriter::comment(const std::string& name) {
-  std::string outputs;
-  for (UOp b : buffers_)
-    if (is_written(b)) outputs += (outputs.empty() ? "" : ", ") + expr(b).text;
-  std::string text =
-      concat("// ", name, ", for ", target_.name, ": writes ", outputs.empty() ? "nothing" : outputs, ".\n");
-  return launch_.has_threads ? text + "// " + to_string(launch_) + ".\n" : text;
 }
 
 std::string CWriter::arguments() {

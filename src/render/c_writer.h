@@ -21,7 +21,7 @@ bool is_reserved_word(std::string_view word);
 /// loops and branches indented.
 class CWriter {
  public:
-  CWriter(const CDialect& dialect, const LinearProgram& linear, const Target& target);
+  CWriter(const CDialect& dialect, const LinearProgram& linear);
   std::string write(const std::string& name);
 
  private:
@@ -60,7 +60,6 @@ class CWriter {
   bool is_written(UOp buffer) const;
   bool is_read(UOp buffer) const;
   void name_arguments();
-  std::string comment(const std::string& name);
   std::string arguments();
   std::string prelude_text() const;
 
@@ -116,7 +115,6 @@ class CWriter {
 
   const CDialect& dialect_;
   const LinearProgram& linear_;
-  const Target& target_;
   CPrelude prelude_;
   Launch launch_;
   NodeMap<uint32_t> place_;    // of a node in values_

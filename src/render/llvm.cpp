@@ -320,9 +320,7 @@ class LlvmWriter {
 
 }  // namespace
 
-std::string render_llvm(const std::string& name, const LinearProgram& linear, const Target&) {
-  return LlvmWriter(linear).write(name);
-}
+std::string render_llvm(const std::string& name, const LinearProgram& linear) { return LlvmWriter(linear).write(name); }
 
 std::string llvm_entry(const Program& program, const std::string& entry) {
   std::string body, arguments;

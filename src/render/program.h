@@ -8,6 +8,7 @@
 
 #include "ir/graph.h"
 #include "lower/lower.h"
+#include "optimize/kernel.h"
 #include "target/target.h"
 
 namespace quern {
@@ -35,17 +36,22 @@ struct Program {
   std::map<int, int64_t> buffer_sizes;  ///< elements each must have, where the views it was made from are known
 };
 
+/// How the kernel that a program was made from was laid out: told above its source. Empty where a linear program is rendered alone.
+struct KernelLayout {
+  std::vector<Axis> axes;
+  std::vector<Opt> opts;  ///< in the order applied
+};
+
 /// Everything of a program but its source and the buffers' sizes (which the AST tells).
 Program describe(std::string name, LinearProgram linear, const Target& target);
 
 /// Prints the linear program in the target's dialect and collects the rest (all but the size of the buffers, which the AST
 /// tells). Throws InvalidKernel where the target can't express the kernel (images on a target without, doubles in Metal).
-Program render(std::string name, LinearProgram linear, const Target& target);
+Program render(std::string name, LinearProgram linear, const Target& target, const KernelLayout& layout = {});
 
-/// Function `name` over the linear program, in C11 / LLVM IR. Arguments: the buffers in order of number, then the variables in
-/// order of name.
-std::string render_c(const std::string& name, const LinearProgram& linear, const Target& target);
-std::string render_llvm(const std::string& name, const LinearProgram& linear, const Target& target);
+/// Function `name` over the linear program, in LLVM IR, without the comment above it. Arguments: the buffers in order of number,
+/// then the variables in order of name.
+std::string render_llvm(const std::string& name, const LinearProgram& linear);
 /// The same in PTX; the target says for which machine.
 std::string render_ptx(const std::string& name, const LinearProgram& linear, const Target& target);
 

@@ -32,10 +32,9 @@ class PtxWriter {
     std::string body = ops_.take_lines();
     std::string sm = target_.name.substr(target_.name.find(':') + 1);
     return fmt::format(
-        "// {}, for {}.\n{}.version 7.8\n.target {}\n.address_size 64\n\n.visible .entry {}({})\n{}{{\n{}{}{}  "
+        ".version 7.8\n.target {}\n.address_size 64\n\n.visible .entry {}({})\n{}{{\n{}{}{}  "
         "ret;\n}}\n",
-        name, target_.name, launch_.has_threads ? "// " + to_string(launch_) + ".\n" : "", sm, name, parameters_,
-        launch_bounds(), ops_.registers(), shared_, body);
+        sm, name, parameters_, launch_bounds(), ops_.registers(), shared_, body);
   }
 
  private:

@@ -5,6 +5,7 @@
 #include "render/c_dialect.h"
 #include "render/c_writer.h"
 #include "render/facts.h"
+#include "render/header.h"
 
 namespace quern {
 
@@ -55,9 +56,9 @@ const CDialect& dialect_of(const Target& target) {
 std::string source_of(Program& p) {
   const Target& target = *p.target;
   if (target.dialect == Dialect::Ptx) return render_ptx(p.name, p.linear, target);
-  if (target.dialect == Dialect::Llvm) return render_llvm(p.name, p.linear, target);
+  if (target.dialect == Dialect::Llvm) return render_llvm(p.name, p.linear);
   if (target.dialect != Dialect::C && (is_reserved_word(p.name) || p.name == "entry")) p.name += "_";  // "kernel"
-  std::string source = CWriter(dialect_of(target), p.linear, target).write(p.name);
+  std::string source = CWriter(dialect_of(target), p.linear).write(p.name);
   return target.dialect == Dialect::Dsp ? source + dsp_entry(p) : source;
 }
 
@@ -81,10 +82,11 @@ Program describe(std::string name, LinearProgram linear, const Target& target) {
   return p;
 }
 
-Program render(std::string name, LinearProgram linear, const Target& target) {
+Program render(std::string name, LinearProgram linear, const Target& target, const KernelLayout& layout) {
   Program p = describe(std::move(name), std::move(linear), target);
   refuse_images(p);
-  p.source = source_of(p);
+  std::string source = source_of(p);  // may change the name
+  p.source = header_comment(p, layout) + source;
   return p;
 }
 

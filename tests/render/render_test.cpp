@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -123,6 +124,47 @@ TEST(Program, is_the_same_text_each_time) {
     return b.program(target).source;
   };
   for (const char* target : {"clang", "llvm"}) EXPECT_EQ(text(target), text(target));
+}
+
+std::string comment_above(const std::string& source) {
+  std::istringstream lines(source);
+  std::string comment;
+  for (std::string line; std::getline(lines, line) && (line.starts_with("// ") || line.starts_with("; "));)
+    comment += line + "\n";
+  return comment;
+}
+
+TEST(Header, tells_how_the_kernel_was_laid_out_in_every_language) {
+  Graph graph;
+  const KernelLayout layout{{{16, AxisKind::Global},
+                             {8, AxisKind::Local},
+                             {2, AxisKind::GroupReduce},
+                             {3, AxisKind::UpcastMid},
+                             {SInt(graph.variable("n", 1, 100)), AxisKind::Reduce},
+                             {4, AxisKind::Upcast},
+                             {5, AxisKind::Unroll}},
+                            {{OptOp::LOCAL, 0, 8}, {OptOp::NOLOCALS, {}, {}}}};
+  const std::string axes =
+      "axes: 16 global, 8 local, 2 group reduce, 3 mid upcast, 1..100 reduce, 4 upcast, 5 unroll\n";
+  for (const std::string target :
+       {"clang", "dsp", "llvm", "opencl", "cuda:sm_80", "ptx:sm_80", "metal", "hip:gfx1100"}) {
+    const bool threads = find_target(target).has_local;
+    const std::string mark = target == "llvm" ? "; " : "// ";
+    ProgramBuilder one, many = gpu_add(4);
+    one.store(one.at(one.buffer(Scalar::Float, 0), one.number(0)), one.real(Scalar::Float, 1));
+    const std::string source = render("E_4", (threads ? many : one).linear(), find_target(target), layout).source;
+    EXPECT_EQ(comment_above(source), mark + "E_4, for " + target + ": writes data0.\n" + mark + axes + mark +
+                                         "opts: LOCAL(0,8) NOLOCALS\n" +
+                                         (threads ? mark + "4 x 1 x 1 groups of 8 x 1 x 1 work items.\n" : ""));
+  }
+}
+
+TEST(Header, tells_of_no_layout_where_a_program_is_rendered_alone) {
+  EXPECT_EQ(comment_above(gpu_add(4).program("metal", "E_4_8").source),
+            "// E_4_8, for metal: writes data0.\n// 4 x 1 x 1 groups of 8 x 1 x 1 work items.\n");
+  EXPECT_EQ(comment_above(render("E", gpu_add(4).linear(), find_target("metal"), {{{4, AxisKind::Global}}, {}}).source),
+            "// E, for metal: writes data0.\n// axes: 4 global\n// opts: none\n"
+            "// 4 x 1 x 1 groups of 8 x 1 x 1 work items.\n");
 }
 
 /// The C of one store of `make(x, y)` for two loaded ints.
