@@ -25,6 +25,7 @@ struct Options {
   std::string emit;
   std::string device;
   bool check = false;
+  bool source = false;
   int jobs = 1;
   size_t limit = 0;
   size_t sample = 0;
@@ -40,15 +41,19 @@ struct Outcome {
   std::map<std::string, int> counts;
 };
 
-/// The decision alone where the target cannot express the kernel (images): launch dims come from the linear program all the same.
-Json decide(const CorpusItem& item, const Target& target, const OptimizeOptions& options, Context& context) {
+/// Without the source, the decision alone, which targets that cannot express the kernel (images) have too: launch dims come from
+/// the linear program all the same.
+Json decide(const CorpusItem& item, const Target& target, const OptimizeOptions& options, bool source,
+            Context& context) {
   try {
     context.record(item.text, target, options);
     Graph graph;
     UOp ast = parse(graph, item.text);
     Kernel kernel = optimize(ast, target, options);
-    Program program = compile_decisions(kernel);
-    return json_of(decision_of(Kernel(ast, target), kernel, program), item.key, target.name);
+    Program program = source ? compile(kernel) : compile_decisions(kernel);
+    Json j = json_of(decision_of(Kernel(ast, target), kernel, program), item.key, target.name);
+    if (source) j["source"] = program.source;
+    return j;
   } catch (const Error& e) {
     return Json{{"h", item.key}, {"t", target.name}, {"err", e.what()}};
   }
@@ -117,7 +122,7 @@ void run_corpus(const Options& o, Context& context) {
       outcomes[i] = execute(item, *device, target, o, context);
       return;
     }
-    Json j = decide(item, target, context.optimize_options(o.opts), context);
+    Json j = decide(item, target, context.optimize_options(o.opts), o.source, context);
     ++outcomes[i].counts[j.contains("err") ? "failed" : "compiled"];
     if (o.emit == "jsonl" || j.contains("err")) outcomes[i].line = j.dump() + "\n";
   };
@@ -143,7 +148,9 @@ void add_corpus(CLI::App& app, Context& context) {
       ->required();
   sub->add_option("--target", o->targets, "Targets")->delimiter(',')->allow_extra_args(false);
   sub->add_option("--opts", o->opts, "heuristic (default), reference, none, or a list of opts");
-  sub->add_option("--emit", o->emit, "jsonl: an object a kernel and target")->check(CLI::IsMember({"jsonl"}));
+  CLI::Option* emit =
+      sub->add_option("--emit", o->emit, "jsonl: an object a kernel and target")->check(CLI::IsMember({"jsonl"}));
+  sub->add_flag("--source", o->source, "With --emit: the objects have the source too")->needs(emit);
   CLI::Option* device =
       sub->add_option("--execute", o->device, "Run each kernel on this device and compare with the plain kernel");
   sub->add_flag("--check", o->check, "Compare (always done with --execute)")->needs(device);

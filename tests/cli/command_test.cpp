@@ -96,20 +96,36 @@ TEST_F(Command, emits_the_keys_of_a_decision) {
   EXPECT_TRUE(j["gs"].is_null());  // no threads on this target
 }
 
+/// out[i] = in[i] on 8 floats, as a line of a corpus.
+constexpr const char* kCopy =
+    "UOp(Ops.SINK,dtypes.void,arg=None,src=(UOp(Ops.STORE,dtypes.void,arg=None,src=("
+    "UOp(Ops.DEFINE_GLOBAL,dtypes.float.ptr(),arg=0,src=()),"
+    "x2:=UOp(Ops.VIEW,dtypes.void,arg=ShapeTracker(views=(View(shape=(8,),strides=(1,),offset=0,"
+    "mask=None,contiguous=True),)),src=()),UOp(Ops.LOAD,dtypes.float,arg=None,src=("
+    "UOp(Ops.DEFINE_GLOBAL,dtypes.float.ptr(),arg=1,src=()),x2,)),)),))\n";
+
 TEST_F(Command, takes_a_list_of_targets_before_or_after_the_file) {
-  std::string corpus =
-      file("one.kernels",
-           "UOp(Ops.SINK,dtypes.void,arg=None,src=(UOp(Ops.STORE,dtypes.void,arg=None,src=("
-           "UOp(Ops.DEFINE_GLOBAL,dtypes.float.ptr(),arg=0,src=()),"
-           "x2:=UOp(Ops.VIEW,dtypes.void,arg=ShapeTracker(views=(View(shape=(8,),strides=(1,),offset=0,"
-           "mask=None,contiguous=True),)),src=()),UOp(Ops.LOAD,dtypes.float,arg=None,src=("
-           "UOp(Ops.DEFINE_GLOBAL,dtypes.float.ptr(),arg=1,src=()),x2,)),)),))\n");
+  std::string corpus = file("one.kernels", kCopy);
   for (const std::string& arguments : {"--target clang,metal " + corpus, corpus + " --target clang,metal",
                                        "--target clang --target metal " + corpus}) {
     Result r = quern("corpus " + arguments);
     EXPECT_EQ(r.status, 0) << arguments << "\n" << r.out;
     EXPECT_THAT(r.out, HasSubstr("1 kernels, 2 targets: 2 compiled")) << arguments;
   }
+}
+
+TEST_F(Command, emits_the_sources_of_a_corpus_if_asked) {
+  std::string corpus = "corpus " + file("one.kernels", kCopy) + " --target metal,dsp --emit jsonl";
+  EXPECT_THAT(quern(corpus).out, ::testing::Not(HasSubstr("source")));
+  Result r = quern(corpus + " --source");
+  ASSERT_EQ(r.status, 0) << r.out;
+  std::istringstream lines(r.out);
+  for (const char* part : {"kernel void E_", "int entry("}) {
+    std::string line;
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_THAT(nlohmann::json::parse(line)["source"].get<std::string>(), HasSubstr(part));
+  }
+  EXPECT_EQ(quern("corpus " + file("one.kernels", kCopy) + " --source").status, 2);
 }
 
 TEST_F(Command, follows_settings_of_the_environment) {
