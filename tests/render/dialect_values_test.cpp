@@ -52,23 +52,20 @@ bool same_value(Scalar s, ConstBits a, ConstBits b) {
 struct Language {
   std::string target;
   std::string compiler;
-  std::string flags;
+  std::string command;
   std::string suffix;
   std::string below;  // stands below the source and gives `run`
 };
 
 const Language& metal() {
-  static const Language language{
-      "metal", "clang++-19",
-      "-std=c++17 -O1 -ffp-contract=off -Xclang -ffloat16-excess-precision=none -shared -fPIC "
-      "-Wno-unknown-pragmas -Wno-unknown-attributes "
-      "-isystem " QUERN_SOURCE_DIR "/tests/support/metal",
-      ".cpp", "\nextern \"C\" void run(void** buffers, int) { call_with(values, buffers); }\n"};
+  static const Language language{"metal", "clang++-19", test::kMetalAsCpp, ".cpp",
+                                 "\nextern \"C\" void run(void** buffers, int) { call_with(values, buffers); }\n"};
   return language;
 }
 const Language& hexagon() {
-  static const Language language{"dsp", "cc", "-std=c11 -O1 -ffp-contract=off -shared -fPIC -Wno-unknown-pragmas", ".c",
-                                 "\n#include \"" QUERN_SOURCE_DIR "/tests/support/dsp_standin.h\"\n"};
+  static const Language language{"dsp", "cc", test::kHexagonAsC, ".c",
+                                 "\n#include \"dsp_standin.h\"\n"
+                                 "void run(void** buffers, int count) { call_entry(entry, buffers, count, 0, 0); }\n"};
   return language;
 }
 
@@ -119,10 +116,10 @@ void check(const Language& language, Scalar s) {
   }
   test::TemporaryFolder folder;
   std::string library = folder / "values.so";
-  ASSERT_EQ(test::complaints(language.compiler + " " + language.flags + " -o " + library,
-                             folder / ("values" + language.suffix),
-                             b.program(language.target, "values").source + language.below),
-            "");
+  ASSERT_EQ(
+      test::complaints(language.command + " -O1 -shared -fPIC -o " + library, folder / ("values" + language.suffix),
+                       b.program(language.target, "values").source + language.below),
+      "");
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(handle, nullptr) << dlerror();
   auto run = reinterpret_cast<void (*)(void**, int)>(dlsym(handle, "run"));

@@ -99,17 +99,10 @@ std::vector<Program> programs(const Target& target, const std::vector<Scalar>& t
   return all;
 }
 
-/// C++ sources in one file: includes on top, the rest in a namespace each.
-std::string joined(const std::vector<Program>& all) {
-  std::string top, rest;
-  for (const Program& p : all) {
-    rest += "namespace in_" + p.name + " {\n";
-    std::istringstream lines(p.source);
-    for (std::string line; std::getline(lines, line);)
-      (line.starts_with("#include") || line.starts_with("using namespace") ? top : rest) += line + "\n";
-    rest += "}\n";
-  }
-  return top + rest;
+std::string one_file(const std::vector<Program>& all) {
+  std::vector<std::string> sources;
+  for (const Program& p : all) sources.push_back(p.source);
+  return test::joined(sources);
 }
 
 struct Spelling {
@@ -215,7 +208,8 @@ TEST(Dialects, cuda_is_taken_by_nvcc_without_a_warning) {
     std::string command =
         std::string("nvcc -std=c++17 -fmad=false -Werror all-warnings -cubin -o /dev/null -arch=") + sm;
     EXPECT_EQ(
-        test::complaints(command, folder / "kernels.cu", joined(programs(find_target(std::string("cuda:") + sm)))), "")
+        test::complaints(command, folder / "kernels.cu", one_file(programs(find_target(std::string("cuda:") + sm)))),
+        "")
         << sm;
   }
 }
@@ -234,7 +228,7 @@ TEST(Dialects, hip_is_taken_by_clang_without_rocm) {
   std::string command =
       "clang-19 -x hip --offload-arch=gfx1100 --cuda-device-only -nogpulib -nogpuinc -O1 -Wall -Werror -S -o " +
       (folder / "kernels.s");
-  EXPECT_EQ(test::complaints(command, folder / "kernels.hip", joined(programs(find_target("hip:gfx1100")))), "");
+  EXPECT_EQ(test::complaints(command, folder / "kernels.hip", one_file(programs(find_target("hip:gfx1100")))), "");
   std::stringstream assembly;
   assembly << std::ifstream(folder / "kernels.s").rdbuf();
   for (const char* instruction : {"v_wmma_f32_16x16x16_f16", "v_wmma_f16_16x16x16_f16"})
@@ -268,11 +262,8 @@ TEST(Dialects, hexagon_c_is_taken_by_clang_without_a_warning) {
 TEST(Dialects, metal_is_taken_as_cpp_with_a_stand_in) {
   if (!test::has_compiler("clang++-19")) GTEST_SKIP() << "there is no clang++-19 on this machine";
   test::TemporaryFolder folder;
-  std::string command =
-      "clang++-19 -std=c++17 -fsyntax-only -Wall -Werror -Wno-unknown-pragmas -Wno-unknown-attributes "
-      "-isystem " QUERN_SOURCE_DIR "/tests/support/metal";
-  EXPECT_EQ(test::complaints(command, folder / "kernels.cpp",
-                             joined(programs(find_target("metal"), all_but({Scalar::Double})))),
+  EXPECT_EQ(test::complaints(test::kMetalAsCpp + " -fsyntax-only", folder / "kernels.cpp",
+                             one_file(programs(find_target("metal"), all_but({Scalar::Double})))),
             "");
 }
 

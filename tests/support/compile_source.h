@@ -1,11 +1,15 @@
 #pragma once
 // Sources through the compilers of this machine.
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <unistd.h>
 
@@ -38,6 +42,39 @@ inline std::string complaints(const std::string& command, const std::string& fil
   std::stringstream log;
   log << std::ifstream(file + ".log").rdbuf();
   return status == 0 ? log.str() : "exit status " + std::to_string(status) + "\n" + log.str() + "\n" + source;
+}
+
+/// Metal's sources as C++ and the DSP's as C for this machine, through what stands in for their libraries.
+inline const std::string kMetalAsCpp =
+    "clang++-19 -std=c++17 -Wall -Werror -Wno-unknown-pragmas -Wno-unknown-attributes -ffp-contract=off "
+    "-Xclang -ffloat16-excess-precision=none -isystem " QUERN_SOURCE_DIR "/tests/support/metal";
+inline const std::string kHexagonAsC =
+    "cc -std=c11 -Wall -Werror -Wno-unknown-pragmas -ffp-contract=off -I" QUERN_SOURCE_DIR "/tests/support";
+
+/// A function of a source under another name.
+inline std::string renamed(const std::string& source, const std::string& from, const std::string& to) {
+  return std::regex_replace(source, std::regex("\\b" + from + "\\b"), to);
+}
+
+/// Sources of one language in one file: what stands outside of all brackets, with what is inside those it opens, comes once.
+inline std::string joined(const std::vector<std::string>& sources) {
+  std::string all;
+  std::set<std::string> known;
+  for (const std::string& source : sources) {
+    std::string part;
+    std::ptrdiff_t depth = 0;
+    std::istringstream lines(source);
+    for (std::string line; std::getline(lines, line);) {
+      part += line + "\n";
+      auto count = [&](char c) { return std::count(line.begin(), line.end(), c); };
+      if (!line.starts_with("//")) depth += count('(') + count('{') - count(')') - count('}');
+      if (depth > 0) continue;
+      if (known.insert(part).second) all += part;
+      part.clear();
+    }
+    all += part;
+  }
+  return all;
 }
 
 }  // namespace quern::test

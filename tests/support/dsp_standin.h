@@ -1,4 +1,4 @@
-// Stands below a Hexagon kernel's source: what its entry point asks of the DSP's runtime, and a caller.
+// Stands below the sources of Hexagon kernels: what their entry points ask of the DSP's runtime, and a caller.
 
 #include <string.h>
 
@@ -18,8 +18,9 @@ int HAP_munmap(void* address, int length) {
 }
 unsigned long long HAP_perf_get_time_us(void) { return 0; }
 
-/// Calls the kernel on `count` buffers; each lies 16 bytes into what is mapped.
-void run(void** buffers, int count) {
+/// Calls a kernel's entry on `count` buffers and the values of its variables; each buffer lies 16 bytes into what is mapped.
+static void call_entry(int (*entry_point)(unsigned long long, unsigned int, remote_arg*), void* const* buffers,
+                       int count, const int* variables, int variable_count) {
   int values[256] = {0}, offsets[256];
   unsigned long long time = 0;
   remote_arg arguments[259];
@@ -32,5 +33,6 @@ void run(void** buffers, int count) {
     offsets[i] = 16;
     arguments[i + 3].dma.fd = i;
   }
-  entry(0, 2u << 24, arguments);
+  for (int i = 0; i < variable_count; i++) values[count + i] = variables[i];
+  entry_point(0, 2u << 24, arguments);
 }

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
+#include <initializer_list>
+#include <tuple>
 
 #define kernel
 #define device
@@ -96,12 +97,36 @@ inline float sin(float x) { return std::sin(x); }
 
 }  // namespace metal
 
-/// Calls a kernel whose arguments are all buffers.
-template <class... Buffers, std::size_t... I>
-void call_with(void (*function)(Buffers...), void** buffers, std::index_sequence<I...>) {
-  function(static_cast<Buffers>(buffers[I])...);
+/// Of an argument of a kernel: a buffer's address, a variable by its address, or the next of the places of the work item.
+template <class T>
+struct Argument {
+  static T of(void* const*&, const uint3*& place) { return *place++; }
+};
+template <class T>
+struct Argument<T*> {
+  static T* of(void* const*& next, const uint3*&) { return static_cast<T*>(*next++); }
+};
+template <class T>
+struct Argument<const T&> {
+  static const T& of(void* const*& next, const uint3*&) { return *static_cast<const T*>(*next++); }
+};
+
+template <class... Arguments>
+void call_with(void (*function)(Arguments...), void* const* arguments, std::initializer_list<uint3> places = {}) {
+  const uint3* place = places.begin();
+  std::apply(function, std::tuple<Arguments...>{Argument<Arguments>::of(arguments, place)...});
 }
-template <class... Buffers>
-void call_with(void (*function)(Buffers...), void** buffers) {
-  call_with(function, buffers, std::index_sequence_for<Buffers...>());
+
+/// Does it for each work item, one after the other: do_it(group, item, position).
+template <class F>
+void for_each_item(const long* groups, const long* items, F do_it) {
+  auto each = [](const long* sizes, auto body) {
+    for (uint z = 0; z < sizes[2]; z++)
+      for (uint y = 0; y < sizes[1]; y++)
+        for (uint x = 0; x < sizes[0]; x++) body(uint3{x, y, z});
+  };
+  uint3 size{static_cast<uint>(items[0]), static_cast<uint>(items[1]), static_cast<uint>(items[2])};
+  each(groups, [&](uint3 g) {
+    each(items, [&](uint3 i) { do_it(g, i, uint3{g.x * size.x + i.x, g.y * size.y + i.y, g.z * size.z + i.z}); });
+  });
 }
