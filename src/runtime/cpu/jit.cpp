@@ -1,5 +1,6 @@
 #include "runtime/cpu/jit.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -34,6 +35,9 @@ constexpr llvm::StringLiteral kFull =
     "function(early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop(indvars),loop-vectorize,slp-vectorizer,"
     "instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-unroll,early-cse)";
 
+// Vectorizer and scheduler take up to the square of a block's length in time.
+constexpr size_t kMaxBlock = 30000;
+
 template <class T>
 T checked(llvm::Expected<T> value, const char* what) {
   if (!value) throw DeviceError(std::string(what) + ": " + llvm::toString(value.takeError()));
@@ -60,10 +64,11 @@ class LlvmJit final : public Jit {
 
   std::unique_ptr<Code> compile(const std::string& ir, const std::string& entry, Effort effort) override {
     llvm::LLVMContext context;
+    std::unique_ptr<llvm::Module> module = read(context, ir);
+    if (largest_block(*module) > kMaxBlock) effort = Effort::Quick;
     orc::JITTargetMachineBuilder machine = machine_;
     machine.setCodeGenOptLevel(effort == Effort::Full ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::None);
     std::unique_ptr<llvm::TargetMachine> target = checked(machine.createTargetMachine(), "no code generator");
-    std::unique_ptr<llvm::Module> module = read(context, ir);
     module->setTargetTriple(target->getTargetTriple().str());
     module->setDataLayout(layout_);
     // A name of its own, so that programs of the same name live side by side; nothing else is seen from outside.
@@ -106,6 +111,13 @@ class LlvmJit final : public Jit {
     }
     if (!module) throw CompileError("LLVM refused the kernel's code:\n" + log + "\n" + ir, log);
     return module;
+  }
+
+  static size_t largest_block(const llvm::Module& module) {
+    size_t most = 0;
+    for (const llvm::Function& f : module)
+      for (const llvm::BasicBlock& b : f) most = std::max(most, b.size());
+    return most;
   }
 
   static void optimize(llvm::Module& module, llvm::TargetMachine& target, Effort effort) {
