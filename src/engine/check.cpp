@@ -135,8 +135,8 @@ VarValues make_vars(const Program& program, uint64_t seed) {
   return values;
 }
 
-Tolerance tolerance_of(UOp ast) {
-  double epsilon = 0, terms = 1;
+Tolerance tolerance_of(UOp ast, const TensorCore* core) {
+  double epsilon = core != nullptr && core->tf32 ? std::ldexp(1.0, -10) : 0, terms = 1;
   bool rounds = false;
   for (UOp u : toposort(ast)) {
     if (u.dtype().is_float() && !u.dtype().is_ptr())
@@ -238,7 +238,7 @@ CheckResult KernelCheck::operator()(const Kernel& kernel) {
     result.interpreted = plain.interpreted;
     Buffers buffers = copy_of(plain.inputs);
     result.seconds = run(device_, fast, buffers, plain.vars);
-    Difference d = compare_outputs(fast, plain.outputs, buffers, tolerance_of(ast));
+    Difference d = compare_outputs(fast, plain.outputs, buffers, tolerance_of(ast, kernel.tensor_core()));
     result.worst = d.worst;
     if (!d.equal) {
       result.kind = CheckResult::Kind::Mismatch;

@@ -21,13 +21,13 @@ Buffers make_inputs(UOp ast, const Program& program, uint64_t seed);
 /// Values of variables between their bounds, by a seed.
 VarValues make_vars(const Program& program, uint64_t seed);
 
-/// How far two runs of a kernel may differ, from its dtypes and the length of its reductions.
+/// How far two runs of a kernel may differ, from its dtypes, the length of its reductions and what its tensor core rounds to.
 struct Tolerance {
   double relative = 0;      ///< of the larger value
   double of_scale = 0;      ///< of the largest value of the output
   double int_fraction = 0;  ///< share of int outputs that may differ, where they are made from rounded floats
 };
-Tolerance tolerance_of(UOp ast);
+Tolerance tolerance_of(UOp ast, const TensorCore* core = nullptr);
 
 struct Difference {
   bool equal = true;

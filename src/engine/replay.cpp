@@ -62,7 +62,8 @@ OptimizeOptions options_of(const ReplayRequest& request, const std::string* appl
   if (applied != nullptr) opts = applied->empty() ? "none" : *applied;
   return {.opts = opts,
           .tensor_cores = static_cast<TensorCoreUse>(settings.number("TC")),
-          .tc_opt = static_cast<int>(settings.number("TC_OPT"))};
+          .tc_opt = static_cast<int>(settings.number("TC_OPT")),
+          .allow_tf32 = settings.number("ALLOW_TF32") != 0};
 }
 
 /// One text for all of a result, so that a diff shows each part of it.
@@ -78,7 +79,8 @@ std::string first_words(const std::string& text, size_t length) {
 }  // namespace
 
 std::string replay_settings(const OptimizeOptions& options) {
-  return "TC=" + std::to_string(static_cast<int>(options.tensor_cores)) + " TC_OPT=" + std::to_string(options.tc_opt);
+  return "TC=" + std::to_string(static_cast<int>(options.tensor_cores)) + " TC_OPT=" + std::to_string(options.tc_opt) +
+         (options.allow_tf32 ? " ALLOW_TF32=1" : "");
 }
 
 ReplayResult regenerate(const ReplayRequest& request, ReplayResult::Kind want, const std::string* applied) {

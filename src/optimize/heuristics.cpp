@@ -253,7 +253,8 @@ void Kernel::make_local() {
   }
 }
 
-Kernel optimize(UOp ast, const Target& target, const OptimizeOptions& options) {
+Kernel optimize(UOp ast, const Target& on, const OptimizeOptions& options) {
+  const Target& target = options.allow_tf32 ? with_tf32(on) : on;
   Kernel kernel(ast, target, options.tensor_cores);
   if (options.opts == "none") {
     kernel.required_optimizations();

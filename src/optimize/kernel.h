@@ -173,7 +173,8 @@ struct OptimizeOptions {
   /// "UPCAST(0,4) LOCAL(1,8)".
   std::string opts = "heuristic";
   TensorCoreUse tensor_cores = TensorCoreUse::Instruction;
-  int tc_opt = 0;  ///< as in Kernel::apply_tensor_cores
+  int tc_opt = 0;           ///< as in Kernel::apply_tensor_cores
+  bool allow_tf32 = false;  ///< with tensor cores that multiply floats as tf32 (with_tf32)
 };
 Kernel optimize(UOp ast, const Target& target, const OptimizeOptions& options = {});
 

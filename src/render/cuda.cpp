@@ -44,22 +44,31 @@ std::string declare_vector(const CDialect& dialect, const DType& t) {
                      dialect.type(t.scalar).memory, lanes);
 }
 
-/// PTX ISA, "mma.m16n8k16": registers of 32 bits hold two elements of A and B, one of C.
+/// PTX ISA, "mma.m16n8k16": registers of 32 bits hold two elements of A and B, one of C; and, of tf32, "mma.m16n8k8": one of each,
+/// rounded.
 std::string mma(CPrelude& prelude, const WmmaArg& arg, const DType& a, const DType& b, const DType& c) {
-  auto [n, m, k] = arg.dims;
-  if (n != 8 || m != 16 || k != 16 || a.count != 8 || b.count != 4 || c != DType(Scalar::Float, 4))
+  const bool tf32 = arg.dtype_in == Scalar::Float;
+  const int k = tf32 ? 8 : 16, lanes_a = tf32 ? 4 : 8;
+  if (arg.dims != std::array<int32_t, 3>{8, 16, k} || a.count != lanes_a || b.count != lanes_a / 2 ||
+      c != DType(Scalar::Float, 4))
     throw InternalError("CUDA has no form for tensor core " + arg.name);
-  std::string_view type = arg.dtype_in == Scalar::Half ? "f16" : "bf16";
+  std::string_view type = tf32 ? "tf32" : arg.dtype_in == Scalar::Half ? "f16" : "bf16";
+  constexpr std::string_view kRegisters =
+      "\n  const unsigned int* ra = (const unsigned int*)&a;\n  const unsigned int* rb = (const unsigned int*)&b;\n";
+  constexpr std::string_view kRounded =
+      "\n  const float* fa = (const float*)&a;\n  const float* fb = (const float*)&b;\n  unsigned int ra[4], rb[2];\n"
+      "  for (int i = 0; i < 4; i++) asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(ra[i]) : \"f\"(fa[i]));\n"
+      "  for (int i = 0; i < 2; i++) asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(rb[i]) : \"f\"(fb[i]));\n";
   return prelude.function(
       arg.name, "float4", fmt::format("{} a, {} b, float4 c", prelude.type(a), prelude.type(b)),
       fmt::format(
-          "\n  const unsigned int* ra = (const unsigned int*)&a;\n  const unsigned int* rb = (const unsigned int*)&b;\n"
-          "  asm(\"mma.sync.aligned.m16n8k16.row.col.f32.{0}.{0}.f32 {{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, "
+          "{0}"
+          "  asm(\"mma.sync.aligned.m16n8k{1}.row.col.f32.{2}.{2}.f32 {{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, "
           "%9}}, "
           "{{%0, %1, %2, %3}};\"\n"
           "      : \"+f\"(c.x), \"+f\"(c.y), \"+f\"(c.z), \"+f\"(c.w)\n"
           "      : \"r\"(ra[0]), \"r\"(ra[1]), \"r\"(ra[2]), \"r\"(ra[3]), \"r\"(rb[0]), \"r\"(rb[1]));\n  return c;\n",
-          type));
+          tf32 ? kRounded : kRegisters, k, type));
 }
 
 CDialect make_cuda(bool has_bfloat16) {

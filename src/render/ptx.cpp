@@ -293,19 +293,31 @@ class PtxWriter {
     return words;
   }
 
-  /// PTX ISA, "mma.m16n8k16".
+  /// A float a register, rounded.
+  Lanes rounded_to_tf32(UOp vector) {
+    Lanes words;
+    for (size_t i = 0; i < lanes(vector).size(); ++i)
+      words.push_back(ops_.emit('r', "cvt.rna.tf32.f32", {held(vector, i)}));
+    return words;
+  }
+
+  /// PTX ISA, "mma.m16n8k16" and, of tf32, "mma.m16n8k8": four registers of A, two of B.
   void write_wmma(UOp u) {
     const WmmaArg& arg = *std::get<const WmmaArg*>(u.arg());
-    if (arg.dims != std::array<int32_t, 3>{8, 16, 16} || arg.dtype_out != Scalar::Float ||
-        u.src(0).dtype().count != 8 || u.src(1).dtype().count != 4 || u.dtype().count != 4)
+    const bool tf32 = arg.dtype_in == Scalar::Float;
+    const int k = tf32 ? 8 : 16, lanes_a = tf32 ? 4 : 8;
+    if (arg.dims != std::array<int32_t, 3>{8, 16, k} || arg.dtype_out != Scalar::Float ||
+        u.src(0).dtype().count != lanes_a || u.src(1).dtype().count != lanes_a / 2 || u.dtype().count != 4)
       throw InternalError("PTX has no form for tensor core " + arg.name);
-    Lanes a = packed(u.src(0)), b = packed(u.src(1)), c, d;
+    Lanes a = tf32 ? rounded_to_tf32(u.src(0)) : packed(u.src(0));
+    Lanes b = tf32 ? rounded_to_tf32(u.src(1)) : packed(u.src(1));
+    Lanes c, d;
     for (size_t i = 0; i < 4; ++i) {
       c.push_back(held(u.src(2), i));
       d.push_back(ops_.fresh(Scalar::Float));
     }
-    std::string_view type = arg.dtype_in == Scalar::Half ? "f16" : "bf16";
-    ops_.line(fmt::format("mma.sync.aligned.m16n8k16.row.col.f32.{0}.{0}.f32 {1}, {2}, {3}, {4};", type, list(d),
+    std::string_view type = tf32 ? "tf32" : arg.dtype_in == Scalar::Half ? "f16" : "bf16";
+    ops_.line(fmt::format("mma.sync.aligned.m16n8k{0}.row.col.f32.{1}.{1}.f32 {2}, {3}, {4}, {5};", k, type, list(d),
                           list(a), list(b), list(c)));
     define(u, std::move(d));
   }

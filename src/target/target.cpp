@@ -157,7 +157,25 @@ const std::vector<Target>& all_targets() {
   return targets;
 }
 
+std::vector<Target> tf32_targets() {
+  std::vector<Target> all;
+  for (Target t : all_targets()) {
+    const bool is_cuda = t.dialect == Dialect::Cuda || t.dialect == Dialect::Ptx;
+    if (!is_cuda || t.tensor_cores.empty()) continue;
+    t.tensor_cores.push_back(tf32_tensor_core());
+    all.push_back(std::move(t));
+  }
+  return all;
+}
+
 }  // namespace
+
+const Target& with_tf32(const Target& target) {
+  static const std::vector<Target> targets = tf32_targets();
+  for (const Target& t : targets)
+    if (t.name == target.name) return t;
+  return target;
+}
 
 const Target& find_target(std::string_view name) {
   for (const Target& t : all_targets())

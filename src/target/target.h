@@ -28,6 +28,7 @@ struct TensorCore {
   };
   std::optional<Swizzle> swizzle_a, swizzle_b;
   std::vector<int32_t> expanded_shape;
+  bool tf32 = false;              ///< its float inputs are rounded to 10 bits of mantissa
   std::string opts_order = "UL";  ///< U: upcast input first, L: local threads first
   /// Per dimension 0 and 1: what threads leave over, to upcast.
   Dims early_upcast_axes() const;
@@ -60,6 +61,8 @@ struct Target {
 
 /// The target called `name`; throws quern::Error listing the known ones.
 const Target& find_target(std::string_view name);
+/// The same target with tensor cores that multiply floats as tf32 too, where it has them; else the target itself.
+const Target& with_tf32(const Target& target);
 /// Names of all targets, in the order `quern targets` prints.
 std::vector<std::string> target_names();
 

@@ -85,6 +85,22 @@ std::vector<TensorCore> ptx_tensor_cores() {
   return cores;
 }
 
+// mma.m16n8k8 with tf32: PTX ISA, "Matrix fragments for mma.m16n8k8". Its k and k + 4 are neighbours here, loaded together.
+TensorCore tf32_tensor_core() {
+  return {.dims = {8, 16, 8},
+          .dtype_in = Scalar::Float,
+          .dtype_out = Scalar::Float,
+          .threads = {{0, 2}, {0, 2}, {1, 2}, {1, 2}, {1, 2}},
+          .reduce_axes = {{0, 4}, {1, 2}},
+          .upcast_axes = {{{{0, 4}}, {{1, 2}}, {{3, 2}, {2, 2}}}},
+          .swizzle_a =
+              TensorCore::Swizzle{{{1, 0}, {1, 2}, {0, 2}, {0, 3}, {0, 4}}, {{1, 1}, {1, 4}, {0, 0}, {0, 1}, {1, 3}}},
+          .swizzle_b =
+              TensorCore::Swizzle{{{1, 0}, {1, 2}, {1, 3}, {0, 0}, {0, 1}}, {{0, 2}, {0, 3}, {1, 1}, {0, 4}, {1, 4}}},
+          .expanded_shape = {2, 2, 2, 2, 2},
+          .tf32 = true};
+}
+
 // RDNA3 WMMA: lanes 16..31 of a wave repeat the inputs of lanes 0..15, so threads are taken before upcasts.
 std::vector<TensorCore> amd_tensor_cores() {
   return for_types({.dims = {16, 16, 16},

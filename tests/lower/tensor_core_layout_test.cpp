@@ -38,6 +38,12 @@ constexpr Documented kMmaM16N8K16 = {
     },
     [](int lane, int i) { return Place{(lane % 4) * 2 + (i & 1) + (i < 2 ? 0 : 8), lane >> 2}; }, cuda_c};
 
+// PTX ISA, "Matrix Fragments for mma.m16n8k8", .tf32. A: row = groupID for i in 0, 2, else groupID + 8; col = threadID_in_group, + 4
+// from i = 2 on. B: row = threadID_in_group, + 4 for i = 1; col = groupID. C as above.
+constexpr Documented kMmaM16N8K8 = {
+    [](int lane, int i) { return Place{(lane >> 2) + (i % 2 == 0 ? 0 : 8), lane % 4 + (i < 2 ? 0 : 4)}; },
+    [](int lane, int i) { return Place{lane % 4 + (i == 0 ? 0 : 4), lane >> 2}; }, cuda_c};
+
 // AMD, "RDNA3 Instruction Set Architecture", WMMA, and GPUOpen, "How to accelerate AI applications on RDNA 3 using WMMA", waves of
 // 32: lane l holds row l % 16 of A and column l % 16 of B, whole; of D element i is row 2 i + l / 16, column l % 16.
 constexpr Documented kRdna3 = {[](int lane, int i) { return Place{lane % 16, i}; },
@@ -237,20 +243,20 @@ struct Row {
 };
 
 const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {{"cuda:sm_80", 0, kMmaM16N8K16, 32}, {"cuda:sm_80", 1, kMmaM16N8K16, 32},
-                                       {"cuda:sm_90", 0, kMmaM16N8K16, 32}, {"cuda:sm_90", 1, kMmaM16N8K16, 32},
-                                       {"nv", 0, kMmaM16N8K16, 32},         {"nv", 1, kMmaM16N8K16, 32},
-                                       {"ptx:sm_80", 0, kMmaM16N8K16, 32},  {"ptx:sm_90", 0, kMmaM16N8K16, 32},
-                                       {"hip:gfx1100", 0, kRdna3, 32},      {"hip:gfx1100", 1, kRdna3, 32},
-                                       {"metal", 0, kSimdgroup8x8, 32},     {"metal", 1, kSimdgroup8x8, 32},
-                                       {"metal", 2, kSimdgroup8x8, 32},     {"intel", 0, kIntelMad, 8},
-                                       {"intel", 1, kIntelMad, 8},          {"clang:amx", 0, kAmx, 1}};
+  static const std::vector<Row> all = {
+      {"cuda:sm_80", 0, kMmaM16N8K16, 32}, {"cuda:sm_80", 1, kMmaM16N8K16, 32}, {"cuda:sm_90", 0, kMmaM16N8K16, 32},
+      {"cuda:sm_90", 1, kMmaM16N8K16, 32}, {"nv", 0, kMmaM16N8K16, 32},         {"nv", 1, kMmaM16N8K16, 32},
+      {"ptx:sm_80", 0, kMmaM16N8K16, 32},  {"ptx:sm_90", 0, kMmaM16N8K16, 32},  {"hip:gfx1100", 0, kRdna3, 32},
+      {"hip:gfx1100", 1, kRdna3, 32},      {"metal", 0, kSimdgroup8x8, 32},     {"metal", 1, kSimdgroup8x8, 32},
+      {"metal", 2, kSimdgroup8x8, 32},     {"intel", 0, kIntelMad, 8},          {"intel", 1, kIntelMad, 8},
+      {"clang:amx", 0, kAmx, 1},           {"cuda:sm_80", 2, kMmaM16N8K8, 32},  {"cuda:sm_90", 2, kMmaM16N8K8, 32},
+      {"nv", 2, kMmaM16N8K8, 32},          {"ptx:sm_80", 1, kMmaM16N8K8, 32},   {"ptx:sm_90", 1, kMmaM16N8K8, 32}};
   return all;
 }
 
 TEST(TensorCoreLayout, is_the_documented_one_of_every_tensor_core) {
   for (const Row& r : rows()) {
-    const Target& target = find_target(r.target);
+    const Target& target = with_tf32(find_target(r.target));
     ASSERT_LT(r.core, target.tensor_cores.size()) << r.target;
     const TensorCore& core = target.tensor_cores[r.core];
     EXPECT_EQ(mismatch(target, core, r.documented, r.warp), "") << r.target << " " << core.name();
@@ -259,7 +265,7 @@ TEST(TensorCoreLayout, is_the_documented_one_of_every_tensor_core) {
 
 TEST(TensorCoreLayout, is_checked_for_all_there_are) {
   for (const std::string& name : target_names())
-    for (size_t core = 0; core < find_target(name).tensor_cores.size(); ++core) {
+    for (size_t core = 0; core < with_tf32(find_target(name)).tensor_cores.size(); ++core) {
       const auto is_it = [&](const Row& r) { return r.target == name && r.core == core; };
       EXPECT_EQ(std::count_if(rows().begin(), rows().end(), is_it), 1) << name << ", tensor core " << core;
     }
@@ -331,7 +337,7 @@ std::vector<TensorCore> exchanged(const TensorCore& core, std::optional<TensorCo
 
 TEST(TensorCoreLayout, is_found_wrong_for_a_changed_swizzle_where_the_product_is) {
   for (const Row& r : rows()) {
-    const Target& target = find_target(r.target);
+    const Target& target = with_tf32(find_target(r.target));
     const TensorCore& core = target.tensor_cores[r.core];
     EXPECT_TRUE(multiplies(target, core, r.documented, r.warp)) << r.target;
     for (auto which : {&TensorCore::swizzle_a, &TensorCore::swizzle_b}) {

@@ -1,4 +1,5 @@
 #include <bit>
+#include <cmath>
 #include <vector>
 
 #include "quern/error.h"
@@ -21,6 +22,7 @@ struct FragmentLayout {
   Place (*a)(int row, int k);
   Place (*b)(int k, int column);
   Place (*c)(int row, int column);
+  double (*rounded)(double operand) = nullptr;  ///< what the instruction makes of an element of A or B; null: itself
 };
 
 // NVIDIA PTX ISA, "Matrix fragments for mma.m16n8k16 with .f16/.bf16": four threads share a row of A and C; B is by column.
@@ -28,6 +30,19 @@ constexpr FragmentLayout kCuda16x8x16{
     32, [](int row, int k) { return Place{(row % 8) * 4 + (k % 8) / 2, k % 2 + (row / 8) * 2 + (k / 8) * 4}; },
     [](int k, int column) { return Place{column * 4 + (k % 8) / 2, k % 2 + (k / 8) * 2}; },
     [](int row, int column) { return Place{(row % 8) * 4 + column / 2, column % 2 + (row / 8) * 2}; }};
+
+/// A float with 10 bits of mantissa, the nearest one; of two, the one away from zero.
+double rounded_to_tf32(double value) {
+  if (!std::isfinite(value)) return value;
+  constexpr uint32_t kDropped = (1u << 13) - 1;
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+  return static_cast<double>(std::bit_cast<float>((bits + (kDropped + 1) / 2) & ~kDropped));
+}
+
+// NVIDIA PTX ISA, "Matrix fragments for mma.m16n8k8 with .tf32"; the kernels round with cvt.rna.
+constexpr FragmentLayout kCuda16x8x8{
+    32, [](int row, int k) { return Place{(row % 8) * 4 + k % 4, row / 8 + (k / 4) * 2}; },
+    [](int k, int column) { return Place{column * 4 + k % 4, k / 4}; }, kCuda16x8x16.c, rounded_to_tf32};
 
 // AMD RDNA3 ISA, wave32 WMMA: lanes 0-15 hold the rows of A and the columns of B, lanes 16-31 hold them again; D's even rows are
 // in the lower half of the wave, its odd rows in the upper one.
@@ -52,7 +67,7 @@ constexpr FragmentLayout kAmx{1, [](int row, int) { return Place{0, row}; },
                               [](int row, int column) { return Place{0, row * 16 + column}; }};
 
 const FragmentLayout& layout_of(const WmmaArg& arg) {
-  if (arg.device == "CUDA" || arg.device == "NV") return kCuda16x8x16;
+  if (arg.device == "CUDA" || arg.device == "NV") return arg.dims[2] == 8 ? kCuda16x8x8 : kCuda16x8x16;
   if (arg.device == "AMD" || arg.device == "HIP") return kRdna3;
   if (arg.device == "METAL") return kMetal8x8;
   if (arg.device == "GPU") return kIntel8x8x16;
@@ -76,18 +91,19 @@ void run_wmma(const Insn& insn, uint64_t* regs, size_t lanes) {
       return regs[static_cast<size_t>(reg + p.element) * lanes + base + static_cast<size_t>(p.lane)];
     };
     auto value = [&](Reg reg, Place p) { return std::bit_cast<double>(at(reg, p)); };
+    auto operand = [&](Reg reg, Place p) { return layout.rounded ? layout.rounded(value(reg, p)) : value(reg, p); };
     if (&layout == &kRdna3)
       for (int row = 0; row < 16; ++row)
         for (int e = 0; e < 16; ++e)
-          for (Reg operand : {insn.src[0], insn.src[1]})
-            if (at(operand, {row, e}) != at(operand, {row + 16, e}))
+          for (Reg matrix : {insn.src[0], insn.src[1]})
+            if (at(matrix, {row, e}) != at(matrix, {row + 16, e}))
               throw DeviceError(arg.name + ": lanes " + std::to_string(row) + " and " + std::to_string(row + 16) +
                                 " must hold the same operand");
     for (int row = 0; row < m; ++row)
       for (int column = 0; column < n; ++column) {
         double sum = value(insn.src[2], layout.c(row, column));
         for (int i = 0; i < k; ++i)
-          sum += value(insn.src[0], layout.a(row, i)) * value(insn.src[1], layout.b(i, column));
+          sum += operand(insn.src[0], layout.a(row, i)) * operand(insn.src[1], layout.b(i, column));
         out[static_cast<size_t>(row * n + column)] = round_to(arg.dtype_out, sum);
       }
     for (int row = 0; row < m; ++row)
