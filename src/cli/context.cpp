@@ -23,7 +23,8 @@ bool names(std::string_view list, std::string_view stage) {
 OptimizeOptions Context::optimize_options(const std::string& opts) const {
   return {.opts = opts.empty() ? default_opts() : opts,
           .tensor_cores = static_cast<TensorCoreUse>(settings.number("TC")),
-          .tc_opt = static_cast<int>(settings.number("TC_OPT"))};
+          .tc_opt = static_cast<int>(settings.number("TC_OPT")),
+          .allow_tf32 = settings.number("ALLOW_TF32") != 0};
 }
 
 StageHook Context::stage_hook() const {
