@@ -160,22 +160,23 @@ CWriter::Expr CWriter::int_op(UOp u) {
   }
 }
 
+// What is left of & and | stands in brackets if it is a negation: gcc takes "!a & b" for a slip.
 CWriter::Expr CWriter::bool_op(UOp u) {
   switch (u.op()) {
     case Op::Mul:
     case Op::Idiv:
-    case Op::And: return infix(u, "&", kLoose, kPrefix, kPrefix);
+    case Op::And: return infix(u, "&", kLoose, kAtom, kPrefix);
     case Op::Add:
     case Op::Max:
-    case Op::Or: return infix(u, "|", kLoose, kPrefix, kPrefix);
+    case Op::Or: return infix(u, "|", kLoose, kAtom, kPrefix);
     case Op::Sub:
     case Op::Xor: return infix(u, "^", kLoose, kPrefix, kPrefix);
     case Op::Neg: return {take(u.src(0), kPrefix), kPrefix};
     case Op::Mod: return {"0"};
     case Op::Shl:
-    case Op::Shr: return {concat(take(u.src(0), kPrefix), " & (", take(u.src(1), kSum), " == 0)"), kLoose};
+    case Op::Shr: return {concat(take(u.src(0), kAtom), " & (", take(u.src(1), kSum), " == 0)"), kLoose};
     case Op::Mulacc:
-      return {concat('(', take(u.src(0), kPrefix), " & ", take(u.src(1), kPrefix), ") | ", take(u.src(2), kPrefix)),
+      return {concat('(', take(u.src(0), kAtom), " & ", take(u.src(1), kPrefix), ") | ", take(u.src(2), kPrefix)),
               kLoose};
     default: cannot_render(u, dialect_.language);
   }
@@ -184,7 +185,7 @@ CWriter::Expr CWriter::bool_op(UOp u) {
 CWriter::Expr CWriter::comparison(UOp u) {
   UOp a = u.src(0), b = u.src(1);
   if (a.dtype().is_bool()) {
-    if (u.is(Op::Cmplt)) return {concat(take(b, kPrefix), " & !", take(a, kAtom)), kLoose};
+    if (u.is(Op::Cmplt)) return {concat(take(b, kAtom), " & !", take(a, kAtom)), kLoose};
     if (b.is_const_int(1)) return {"!" + take(a, kAtom), kPrefix};
   }
   std::string_view sign = u.is(Op::Cmplt) ? "<" : "!=";
