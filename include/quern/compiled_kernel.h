@@ -61,7 +61,7 @@ Array array(Container& container) {
 }
 
 struct CompileOptions {
-  std::string device = "CPU";      ///< CPU, CLANG or INTERP (quern devices)
+  std::string device = "CPU";      ///< CPU, CLANG, OPENCL, CUDA or INTERP (quern devices)
   std::string target;              ///< what to compile for; empty: the device's own
   std::string opts = "heuristic";  ///< heuristic, reference, none, or a list: "UPCAST(0,4) LOCAL(1,8)"
 };
@@ -71,7 +71,7 @@ struct CompileOptions {
 class CompiledKernel {
  public:
   const std::string& name() const;
-  /// C or LLVM IR; empty for targets that this build only interprets.
+  /// In the target's language: C, LLVM IR, OpenCL C, CUDA, ...
   const std::string& source() const;
   const std::string& target() const;
   /// The opts that were applied, as CompileOptions::opts takes them.

@@ -39,7 +39,11 @@ Value with_node(const Value& like, UOp node) {
 
 static_assert(static_cast<int>(DataType::Bool) + 1 == static_cast<int>(Scalar::Bool));
 static_assert(static_cast<int>(DataType::Double) + 1 == static_cast<int>(Scalar::Double));
-Scalar scalar_of(DataType type) { return static_cast<Scalar>(static_cast<int>(type) + 1); }
+Scalar scalar_of(DataType type) {
+  if (type < DataType::Bool || type > DataType::Double)
+    throw InvalidKernel("a type that does not exist: " + std::to_string(static_cast<int>(type)));
+  return static_cast<Scalar>(static_cast<int>(type) + 1);
+}
 DataType type_of(Scalar scalar) { return static_cast<DataType>(static_cast<int>(scalar) - 1); }
 
 Shape shape_of(const std::vector<int64_t>& sizes) { return Shape(sizes.begin(), sizes.end()); }

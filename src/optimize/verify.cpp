@@ -87,6 +87,9 @@ void check_root(UOp ast) {
   if (ast.num_src() == 0) refuse(ast, "a kernel stores something");
   for (UOp store : ast.src())
     if (!store.is(Op::Store)) refuse(store, "a kernel's SINK has STOREs only");
+  for (size_t i = 1; i < ast.num_src(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (ast.src(j) == ast.src(i)) refuse(ast.src(i), "the same store twice");
 }
 
 void check_outputs(UOp ast, const NodeViews& views) {
@@ -150,7 +153,39 @@ class Arguments {
         if (view.strides[i] == 0 && !(view.shape[i] == 1) && !(view.mask && has_one(view.mask.value()[i])))
           refuse(store, "stores the {} values of an axis of {} to the same element", print(view.shape[i]),
                  to_text(view.shape));
+    if (st.views.size() == 1 && overlaps(st.views.front()))
+      refuse(store, "stores several values to the same element: shape {}, strides {}", to_text(st.shape()),
+             to_text(st.views.front().strides));
   }
+
+  /// Whether two places of a view of ints are one element: two axes meet (a steps of one are b of the other), or there are more
+  /// places than elements. Does not see every overlap of three axes and more.
+  static bool overlaps(const View& view) {
+    if (!all_int(view.shape) || !all_int(view.strides)) return false;
+    std::vector<std::pair<Int128, Int128>> axes;  // size and stride
+    Int128 places = 1, reach = 1;
+    for (size_t i = 0; i < view.shape.size(); ++i) {
+      Int128 size = view.shape[i].value();
+      if (view.mask) {
+        const Bounds& bounds = view.mask.value()[i];
+        if (!bounds.first.is_int() || !bounds.second.is_int()) return false;
+        size = Int128{bounds.second.value()} - bounds.first.value();
+      }
+      if (size < 1) return false;
+      const Int128 stride = view.strides[i].value();
+      places *= size;  // the product of the sizes is below 2^63, as all views are
+      reach += (stride < 0 ? -stride : stride) * (size - 1);
+      if (size > 1) axes.emplace_back(size, stride < 0 ? -stride : stride);
+    }
+    for (size_t i = 0; i < axes.size(); ++i)
+      for (size_t j = 0; j < i; ++j) {
+        Int128 a = axes[i].second, b = axes[j].second;
+        while (b != 0) std::swap(a %= b, b);
+        if (a != 0 && axes[j].second / a < axes[i].first && axes[i].second / a < axes[j].first) return true;
+      }
+    return places > reach;
+  }
+
   static bool has_one(const Bounds& bounds) {
     return bounds.first.is_int() && bounds.second.is_int() && bounds.second.value() - bounds.first.value() <= 1;
   }

@@ -180,6 +180,9 @@ TEST(Builder, refuses_what_makes_no_sense_with_the_values) {
        "[LOAD] 2 strides and 0 mask ranges for the shape (4,)"},
       {[&] { k.store(0, k.constant(DataType::Float, 1)); }, "[STORE] a constant without a shape"},
       {[&] { k.variable("a b", 0, 1); }, "[DEFINE_VAR] \"a b\" is not a name"},
+      {[&] { k.load(1, static_cast<DataType>(77), {4}); }, "a type that does not exist: 77"},
+      {[&] { a.cast(static_cast<DataType>(-1)); }, "a type that does not exist: -1"},
+      {[&] { (void)size_of(static_cast<DataType>(13)); }, "a type that does not exist: 13"},
       {[&] { KernelBuilder().build(); }, "[SINK] a kernel that stores nothing"},
   };
   for (const Case& c : cases) {

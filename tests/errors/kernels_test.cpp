@@ -73,7 +73,10 @@ TEST(Kernels, that_are_no_texts_of_kernels_are_refused) {
       {"an unknown type", "UOp(Ops.CONST,dtypes.quad,arg=1,src=())", "ParseError", "quad"},
       {"a name never made", sink("x7"), "ParseError", "x7"},
       {"zero bytes", std::string("UOp(\0\0\0", 7), "ParseError", "expected"},
-      {"bytes of no text", "UOp(\xff\xfe", "ParseError", "expected"},
+      {"bytes of no text", "UOp(\xff\xfe", "ParseError", "found \"??\""},
+      {"a character cut off", "UOp(\xe2\x82", "ParseError", "found \"??\""},
+      {"a character of three bytes", "UOp(\xe2\x82\xac", "ParseError", "found \"\xe2\x82\xac\""},
+      {"a terminal's commands", "UOp(\x1b[2J\xc2\x9b", "ParseError", "found \"?[2J??\""},
       {"two kernels", good + good, "ParseError", "the end of the text"},
   });
 }
@@ -167,6 +170,7 @@ TEST(Kernels, of_wrong_structure_are_refused) {
        "InvalidKernel", "buffer 1"},
       {"an output twice", sink(store(kFour, a) + "," + store(kFour, alu("ADD", "int", a + "," + kInt))),
        "InvalidKernel", "buffer 0"},
+      {"the same store twice", sink(store(kFour, a) + "," + store(kFour, a)), "InvalidKernel", "the same store twice"},
       {"a view of a value",
        sink(store(kFour,
                   "UOp(Ops.VIEW,dtypes.int,arg=ShapeTracker(views=(View(shape=(4,),strides=(1,),offset=0,mask="
@@ -219,6 +223,15 @@ TEST(Kernels, of_shapes_that_do_not_fit_are_refused) {
        "-2"},
       {"a write before the buffer", sink(store(view("(4,)", "(1,)", "-1"), a)), "InvalidKernel", "-1"},
       {"a write of several values to a place", sink(store(view("(4,)", "(0,)"), a)), "InvalidKernel", "same element"},
+      {"a write of more values than places", sink(store(view("(2,4)", "(1,1)"), load(kTwoByFour))), "InvalidKernel",
+       "same element: shape (2, 4), strides (1, 1)"},
+      {"a write where two axes meet", sink(store(view("(4,4)", "(2,3)"), load(view("(4,4)", "(4,1)")))),
+       "InvalidKernel", "same element"},
+      {"a write backwards where two axes meet", sink(store(view("(4,4)", "(-2,3)", "6"), load(view("(4,4)", "(4,1)")))),
+       "InvalidKernel", "same element"},
+      {"a write of axes that never meet", sink(store(view("(2,4)", "(2,5)"), load(kTwoByFour))), "none", ""},
+      {"a write of a mask's one row", sink(store(view("(2,4)", "(1,1)", "0", "((0,1),(0,4))"), load(kTwoByFour))),
+       "none", ""},
   });
 }
 
