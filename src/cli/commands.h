@@ -36,6 +36,9 @@ struct Context {
   std::unique_ptr<ReplayRecorder> recorder_;  ///< null until there is something to record
 };
 
+/// Checks that an option is a whole number from `min` up.
+CLI::Validator at_least(int64_t min);
+
 // Each adds one subcommand: its options and what it does.
 void add_compile(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
@@ -45,5 +48,8 @@ void add_replay(CLI::App& app, Context& context);
 void add_cache(CLI::App& app, Context& context);
 void add_lists(CLI::App& app, Context& context);     ///< targets, devices, settings
 void add_commands(CLI::App& app, Context& context);  ///< all of them
+
+/// Throws UsageError if a command line's first word is neither an option nor a command, with those that there are.
+void check_command(const CLI::App& app, const std::string& word);
 
 }  // namespace quern::cli

@@ -42,7 +42,7 @@ void run_compile(const Options& o, Context& context) {
   } else if (o.emit == "json") {
     Json j = json_of(decision_of(Kernel(k.ast, target), kernel, program), o.file, target.name);
     j["source"] = program.source;
-    fmt::print("{}\n", j.dump(2));
+    fmt::print("{}\n", text_of(j, 2));
   } else {
     fmt::print("{}\n", program.source);
   }

@@ -1,12 +1,27 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "ir/text.h"
 
 namespace quern::cli {
 
 namespace {
+
+/// Throws UsageError for a stage that does not exist: it would never be printed.
+void check_stages(std::string_view list) {
+  for (size_t end = 0; end != std::string_view::npos; list.remove_prefix(std::min(list.size(), end + 1))) {
+    end = list.find(',');
+    const std::string_view stage = list.substr(0, end);
+    if (stage != "all" && std::ranges::find(stage_names(), stage) == stage_names().end())
+      throw UsageError(fmt::format("setting QUERN_DUMP: there is no stage '{}'; there are: {}, all", stage,
+                                   fmt::join(stage_names(), ", ")));
+    if (end == std::string_view::npos) return;
+  }
+}
 
 bool names(std::string_view list, std::string_view stage) {
   while (!list.empty()) {
@@ -21,6 +36,7 @@ bool names(std::string_view list, std::string_view stage) {
 }  // namespace
 
 OptimizeOptions Context::optimize_options(const std::string& opts) const {
+  if (!opts.empty() && opts != "heuristic" && opts != "reference" && opts != "none") (void)parse_opts(opts);
   return {.opts = opts.empty() ? default_opts() : opts,
           .tensor_cores = static_cast<TensorCoreUse>(settings.number("TC")),
           .tc_opt = static_cast<int>(settings.number("TC_OPT")),
@@ -30,6 +46,7 @@ OptimizeOptions Context::optimize_options(const std::string& opts) const {
 StageHook Context::stage_hook() const {
   std::string stages = settings.text("QUERN_DUMP");
   if (stages.empty()) return {};
+  check_stages(stages);
   return [stages](std::string_view stage, UOp graph) {
     if (names(stages, stage)) fmt::print(stderr, "== {}\n{}\n", stage, print(graph, TextStyle::Indented));
   };

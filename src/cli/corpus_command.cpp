@@ -76,13 +76,13 @@ Outcome execute(const CorpusItem& item, Device& device, const Target& target, co
       if (r.kind == CheckResult::Kind::Skipped) ++out.counts["skipped: " + r.note];
       if (r.kind == CheckResult::Kind::Mismatch || r.kind == CheckResult::Kind::Failed)
         out.line +=
-            Json{{"h", item.key}, {"t", target.name}, {"opts", opts}, {"seed", o.seed}, {"note", r.note}}.dump() + "\n";
+            text_of({{"h", item.key}, {"t", target.name}, {"opts", opts}, {"seed", o.seed}, {"note", r.note}}) + "\n";
     };
     if (o.walks == 0 || !o.opts.empty()) one(o.opts);
     for (int w = 0; w < o.walks; ++w) one(random_walk(ast, target, o.walk_length, o.seed + static_cast<uint64_t>(w)));
   } catch (const Error& e) {
     ++out.counts["failed"];
-    out.line += Json{{"h", item.key}, {"t", target.name}, {"note", e.what()}}.dump() + "\n";
+    out.line += text_of({{"h", item.key}, {"t", target.name}, {"note", e.what()}}) + "\n";
   }
   return out;
 }
@@ -105,6 +105,7 @@ void run_corpus(const Options& o, Context& context) {
   if (o.limit && o.limit < items.size()) items.resize(o.limit);
 
   std::shared_ptr<Device> device = o.device.empty() ? nullptr : open_device(o.device, context.settings);
+  (void)context.optimize_options(o.opts);  // a wrong list of opts is one error, not one a kernel
   std::vector<const Target*> targets;
   for (const std::string& t : o.targets) targets.push_back(&find_target(t));
   if (targets.empty()) targets.push_back(device ? &device->default_target() : &find_target("llvm"));
@@ -124,7 +125,7 @@ void run_corpus(const Options& o, Context& context) {
     }
     Json j = decide(item, target, context.optimize_options(o.opts), o.source, context);
     ++outcomes[i].counts[j.contains("err") ? "failed" : "compiled"];
-    if (o.emit == "jsonl" || j.contains("err")) outcomes[i].line = j.dump() + "\n";
+    if (o.emit == "jsonl" || j.contains("err")) outcomes[i].line = text_of(j) + "\n";
   };
   auto done = [&](size_t i) {
     fmt::print("{}", outcomes[i].line);
@@ -144,7 +145,8 @@ void run_corpus(const Options& o, Context& context) {
 void add_corpus(CLI::App& app, Context& context) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("corpus", "Compile, or run and check, many kernels");
-  sub->add_option("FILE", o->files, "Kernels: JSON lines with \"h\" and \"ast\", or a kernel a line; .gz or not")
+  sub->add_option("FILE", o->files,
+                  "Kernels: JSON lines with \"h\" and \"ast\", or kernels in the notation; .gz or not")
       ->required();
   sub->add_option("--target", o->targets, "Targets")->delimiter(',')->allow_extra_args(false);
   sub->add_option("--opts", o->opts, "heuristic (default), reference, none, or a list of opts");
@@ -156,13 +158,14 @@ void add_corpus(CLI::App& app, Context& context) {
   sub->add_flag("--check", o->check, "Compare (always done with --execute)")->needs(device);
   sub->add_option("--walks", o->walks,
                   "With --execute: this many random walks of legal opts, and --opts only if it is given")
+      ->check(at_least(0))
       ->needs(device);
-  sub->add_option("--walk-length", o->walk_length, "Opts a walk")->capture_default_str();
-  sub->add_option("--seed", o->seed, "Seed of inputs and walks")->capture_default_str();
+  sub->add_option("--walk-length", o->walk_length, "Opts a walk")->check(at_least(0))->capture_default_str();
+  sub->add_option("--seed", o->seed, "Seed of inputs and walks")->check(at_least(0))->capture_default_str();
   sub->add_option("--max-ops", o->max_ops, "With --execute: skip kernels with more operations")->capture_default_str();
-  sub->add_option("--jobs", o->jobs, "Threads")->check(CLI::PositiveNumber)->capture_default_str();
-  sub->add_option("--sample", o->sample, "Only this many kernels, evenly spread");
-  sub->add_option("--limit", o->limit, "Only the first so many");
+  sub->add_option("--jobs", o->jobs, "Threads")->check(at_least(1))->capture_default_str();
+  sub->add_option("--sample", o->sample, "Only this many kernels, evenly spread")->check(at_least(0));
+  sub->add_option("--limit", o->limit, "Only the first so many")->check(at_least(0));
   sub->callback([o, &context] { run_corpus(*o, context); });
 }
 

@@ -62,4 +62,8 @@ Opt opt_of_json(const Json& json) {
   return opt;
 }
 
+std::string text_of(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace quern::cli

@@ -15,4 +15,7 @@ Json json_of_sizes(const std::vector<std::string>& texts);
 Json json_of(const Decision& decision, const std::string& key, const std::string& target);
 Opt opt_of_json(const Json& json);
 
+/// On one line, or indented; bytes that are no UTF-8 (of file names) become replacement characters.
+std::string text_of(const Json& json, int indent = -1);
+
 }  // namespace quern::cli

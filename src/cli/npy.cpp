@@ -1,5 +1,6 @@
 #include "cli/npy.h"
 
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <regex>
@@ -34,6 +35,31 @@ std::string descr_of(Scalar s) {
   }
 }
 
+/// The value of a key of a header, which is a Python dict's text; false where there is none.
+bool find_value(const std::string& header, const char* key, const char* value, std::string& found) {
+  std::smatch m;
+  if (!std::regex_search(header, m, std::regex(fmt::format("'{}':\\s*{}", key, value)))) return false;
+  found = m[1];
+  return true;
+}
+
+/// The whole file, or only its start if that says that it is no .npy file: it may have no end.
+std::string read_whole(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw UsageError("cannot open " + path + ": " + std::strerror(errno));
+  std::string file(kMagic.size(), '\0');
+  try {
+    in.exceptions(std::ios::badbit);
+    in.read(file.data(), static_cast<std::streamsize>(file.size()));
+    file.resize(static_cast<size_t>(in.gcount()));
+    if (file != kMagic) throw UsageError(path + " is not a .npy file");
+    file.append(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  } catch (const std::ios::failure&) {
+    throw UsageError("cannot read " + path + ": " + std::strerror(errno));
+  }
+  return file;
+}
+
 struct Header {
   std::string descr;
   bool fortran_order = false;
@@ -42,7 +68,7 @@ struct Header {
 };
 
 Header parse_header(const std::string& path, const std::string& file) {
-  if (file.size() < 10 || file.compare(0, kMagic.size(), kMagic) != 0) throw UsageError(path + " is not a .npy file");
+  if (file.size() < 10) throw UsageError(path + ": the .npy header is cut off");
   int major = static_cast<unsigned char>(file[6]);
   size_t length_bytes = major == 1 ? 2 : 4, length = 0;
   if (major < 1 || major > 3) throw UsageError(fmt::format("{}: .npy version {} is not known", path, major));
@@ -52,27 +78,29 @@ Header parse_header(const std::string& path, const std::string& file) {
   h.data_start = 8 + length_bytes + length;
   if (h.data_start > file.size()) throw UsageError(path + ": the .npy header is cut off");
   std::string text = file.substr(8 + length_bytes, length);
-  std::smatch m;
-  if (!std::regex_search(text, m, std::regex("'descr':\\s*'([^']*)'")))
-    throw UsageError(path + ": no dtype in the .npy header");
-  h.descr = m[1];
-  h.fortran_order = std::regex_search(text, std::regex("'fortran_order':\\s*True"));
-  if (!std::regex_search(text, m, std::regex("'shape':\\s*\\(([^)]*)\\)")))
-    throw UsageError(path + ": no shape in the .npy header");
-  std::string shape = m[1];
+  std::string order, shape;
+  if (!find_value(text, "descr", "'([^']*)'", h.descr))
+    throw UsageError(path + ": the .npy header has no dtype of plain numbers");
+  if (!find_value(text, "fortran_order", "(True|False)", order))
+    throw UsageError(path + ": no fortran_order in the .npy header");
+  h.fortran_order = order == "True";
+  if (!find_value(text, "shape", "\\(([\\d\\s,]*)\\)", shape))
+    throw UsageError(path + ": no shape of whole numbers in the .npy header");
   const std::regex digits("\\d+");
-  for (std::sregex_iterator it(shape.begin(), shape.end(), digits), end; it != end; ++it)
-    if (__builtin_mul_overflow(h.elements, std::stoll(it->str()), &h.elements))
+  for (std::sregex_iterator it(shape.begin(), shape.end(), digits), end; it != end; ++it) {
+    const std::string size = it->str();
+    int64_t n = 0;
+    if (std::from_chars(size.data(), size.data() + size.size(), n).ec != std::errc() ||
+        __builtin_mul_overflow(h.elements, n, &h.elements))
       throw UsageError(path + ": shape is too large");
+  }
   return h;
 }
 
 }  // namespace
 
 std::unique_ptr<Buffer> read_npy(const std::string& path, Scalar dtype, int64_t size) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw UsageError("cannot open " + path + ": " + std::strerror(errno));
-  std::string file((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::string file = read_whole(path);
   Header h = parse_header(path, file);
   if (h.descr != descr_of(dtype))
     throw UsageError(

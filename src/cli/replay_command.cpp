@@ -30,9 +30,7 @@ void run_record(const Options& o, Context& context) {
   app.name("quern");
   app.require_subcommand(1);
   add_commands(app, context);
-  if (words.back().front() != '-' &&
-      app.get_subcommands([&](const CLI::App* c) { return c->get_name() == words.back(); }).empty())
-    throw UsageError("replay record: there is no command '" + words.back() + "'");
+  check_command(app, words.back());
   try {
     app.parse(std::move(words));
   } catch (const CLI::ParseError& e) {
@@ -82,7 +80,7 @@ void add_replay(CLI::App& app, Context& context) {
   compare->add_option("DB", o->file, "File that was recorded")->required();
   compare->add_flag("--keep-opts", o->keep_opts, "Apply the opts that were applied then, whatever is decided now");
   compare->add_flag("--quiet", o->quiet, "Only the counts");
-  compare->add_option("--jobs", o->jobs, "Threads")->check(CLI::PositiveNumber)->capture_default_str();
+  compare->add_option("--jobs", o->jobs, "Threads")->check(at_least(1))->capture_default_str();
   compare->callback([o, &context] { run_compare(*o, context); });
 }
 

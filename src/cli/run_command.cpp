@@ -25,12 +25,22 @@ struct Options {
   std::vector<std::string> inputs, outputs, vars;
 };
 
-std::pair<std::string, std::string> split_assignment(const std::string& text, const char* what) {
-  size_t at = text.find('=');
-  if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    throw UsageError(fmt::format("{} \"{}\" is not of the form {}", what, text,
-                                 std::string_view(what) == "--var" ? "NAME=VALUE" : "N=FILE.npy"));
-  return {text.substr(0, at), text.substr(at + 1)};
+using Assignment = std::pair<std::string, std::string>;
+
+/// An option's "a=b", each a once.
+std::vector<Assignment> split_assignments(const std::vector<std::string>& texts, const char* what) {
+  std::vector<Assignment> all;
+  for (const std::string& text : texts) {
+    size_t at = text.find('=');
+    if (at == std::string::npos || at == 0 || at + 1 == text.size())
+      throw UsageError(fmt::format("{} \"{}\" is not of the form {}", what, text,
+                                   std::string_view(what) == "--var" ? "NAME=VALUE" : "N=FILE.npy"));
+    Assignment one{text.substr(0, at), text.substr(at + 1)};
+    for (const Assignment& other : all)
+      if (other.first == one.first) throw UsageError(fmt::format("{} {} is given twice", what, one.first));
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 int64_t number(const std::string& text, const std::string& what) {
@@ -51,20 +61,27 @@ size_t position_of(const Program& program, const std::string& text, const char* 
 
 VarValues variables(const Program& program, const Options& o) {
   VarValues values = make_vars(program, o.seed);
-  for (const std::string& assignment : o.vars) {
-    auto [name, value] = split_assignment(assignment, "--var");
-    if (!values.contains(name)) throw UsageError("--var " + assignment + ": the kernel has no variable " + name);
+  for (const auto& [name, value] : split_assignments(o.vars, "--var")) {
+    if (!values.contains(name))
+      throw UsageError(fmt::format("--var {}={}: the kernel has no variable {}", name, value, name));
     values[name] = number(value, "--var " + name);
   }
   return values;
 }
 
 void load_inputs(const Program& program, const Options& o, Buffers& buffers) {
-  for (const std::string& assignment : o.inputs) {
-    auto [n, path] = split_assignment(assignment, "--in");
+  for (const auto& [n, path] : split_assignments(o.inputs, "--in")) {
     size_t at = position_of(program, n, "--in");
     buffers[at] = read_npy(path, buffers[at]->dtype(), buffers[at]->size());
   }
+}
+
+/// Which buffers to write to which files.
+std::vector<std::pair<size_t, std::string>> output_files(const Program& program, const Options& o) {
+  std::vector<std::pair<size_t, std::string>> files;
+  for (const auto& [n, path] : split_assignments(o.outputs, "--out"))
+    files.emplace_back(position_of(program, n, "--out"), path);
+  return files;
 }
 
 double best_time(Executable& exe, const std::vector<Buffer*>& pointers, const VarValues& vars, int repeat) {
@@ -84,18 +101,16 @@ void run_run(const Options& o, Context& context) {
   Kernel kernel = optimize(k.ast, target, options);
   Program program = compile(kernel, context.stage_hook());
   context.tell(kernel, program);
-  std::unique_ptr<Executable> exe = device->compile(program);
   VarValues vars = variables(program, o);
+  const std::vector<std::pair<size_t, std::string>> files = output_files(program, o);
+  std::unique_ptr<Executable> exe = device->compile(program);
   Buffers buffers = make_inputs(k.ast, program, o.seed);
   load_inputs(program, o, buffers);
   std::vector<Buffer*> pointers;
   for (auto& b : buffers) pointers.push_back(b.get());
   double seconds = best_time(*exe, pointers, vars, o.repeat);
   fmt::print("{} on {} ({}): {:.1f} us\n", program.name, device->name(), target.name, seconds * 1e6);
-  for (const std::string& assignment : o.outputs) {
-    auto [n, path] = split_assignment(assignment, "--out");
-    write_npy(path, *buffers[position_of(program, n, "--out")]);
-  }
+  for (const auto& [at, path] : files) write_npy(path, *buffers[at]);
   if (o.check) {
     CheckResult result = check_kernel(kernel, *device, o.seed);
     switch (result.kind) {
@@ -120,9 +135,11 @@ void add_run(CLI::App& app, Context& context) {
   sub->add_option("--opts", o->opts, "heuristic (default), reference, none, or a list of opts");
   sub->add_flag("--check", o->check, "Compare every output with the plain kernel's, on random inputs");
   sub->add_option("--repeat", o->repeat, "Run this often and tell the best time")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
-  sub->add_option("--seed", o->seed, "Seed of inputs and variables that are not given")->capture_default_str();
+  sub->add_option("--seed", o->seed, "Seed of inputs and variables that are not given")
+      ->check(at_least(0))
+      ->capture_default_str();
   sub->add_option("--in", o->inputs, "N=FILE.npy: contents of buffer N");
   sub->add_option("--out", o->outputs, "N=FILE.npy: write buffer N there (0 is the first output)");
   sub->add_option("--var", o->vars, "NAME=VALUE: value of a variable");

@@ -59,6 +59,22 @@ Json replay(const Json& walk, const std::string& text, const Target& target) {
   return out;
 }
 
+/// Throws UsageError unless it has the form of a walk of one of the kernels.
+void check_walk(const Json& walk, const std::unordered_map<std::string, std::string>& texts, const std::string& where) {
+  try {
+    if (!texts.contains(walk.at("h").get<std::string>()))
+      throw UsageError(fmt::format("{}: no kernel {} in the files given", where, text_of(walk["h"])));
+    if (!walk.at("steps").is_array()) throw UsageError(fmt::format("{}: not a walk: its steps are no array", where));
+    for (const Json& step : walk["steps"])
+      if (const Json& pick = step.at("pick");
+          !pick.is_number_unsigned() || pick.get<uint64_t>() < 1 || pick.get<uint64_t>() > search_actions().size())
+        throw UsageError(fmt::format("{}: not a walk: the pick {} is not an action's number, 1 to {}", where,
+                                     text_of(pick), search_actions().size()));
+  } catch (const nlohmann::json::exception& e) {
+    throw UsageError(fmt::format("{}: not a walk: {}", where, e.what()));
+  }
+}
+
 void run_walk(const Options& o) {
   std::unordered_map<std::string, std::string> texts;
   for (const std::string& f : o.kernels)
@@ -70,20 +86,19 @@ void run_walk(const Options& o) {
   for (size_t at = 0; at < file.size();) {
     size_t end = std::min(file.find('\n', at), file.size());
     ++number;
+    const std::string where = fmt::format("{}:{}", o.walks, number);
     try {
       if (end > at) walks.push_back(Json::parse(file.substr(at, end - at)));
-      if (end > at && !texts.contains(walks.back().at("h").get<std::string>()))
-        throw UsageError(
-            fmt::format("{}:{}: no kernel {} in the files given", o.walks, number, walks.back()["h"].dump()));
     } catch (const nlohmann::json::exception& e) {
-      throw UsageError(fmt::format("{}:{}: not a walk: {}", o.walks, number, e.what()));
+      throw UsageError(fmt::format("{}: not a walk: {}", where, e.what()));
     }
+    if (end > at) check_walk(walks.back(), texts, where);
     at = end + 1;
   }
   std::vector<std::string> lines(walks.size());
   parallel_in_order(
       walks.size(), o.jobs,
-      [&](size_t i) { lines[i] = replay(walks[i], texts.at(walks[i].at("h").get<std::string>()), target).dump(); },
+      [&](size_t i) { lines[i] = text_of(replay(walks[i], texts.at(walks[i].at("h").get<std::string>()), target)); },
       [&](size_t i) { fmt::print("{}\n", lines[i]); });
 }
 
@@ -96,7 +111,7 @@ void add_walk(CLI::App& app, Context&) {
   sub->add_option("--target", o->target, "Target")->required();
   sub->add_option("WALKS", o->walks, "Walks: JSON lines with \"h\" and \"steps\", each step with its \"pick\"")
       ->required();
-  sub->add_option("--jobs", o->jobs, "Threads")->check(CLI::PositiveNumber)->capture_default_str();
+  sub->add_option("--jobs", o->jobs, "Threads")->check(at_least(1))->capture_default_str();
   sub->callback([o] { run_walk(*o); });
 }
 

@@ -68,14 +68,19 @@ std::vector<CorpusItem> read_corpus(const std::string& path) {
   std::string text = read_file(path);
   std::vector<CorpusItem> items;
   size_t number = 0;
+  bool in_text = false;  // a line that starts with a blank goes on with the kernel before
   for (std::string_view line : lines_of(text)) {
     ++number;
     if (is_blank(line)) continue;
     std::string where = path + ":" + std::to_string(number);
-    if (is_json(line))
+    const bool json = is_json(line);
+    if (json)
       items.push_back(parse_json_item(line, where));
+    else if (in_text && (line.front() == ' ' || line.front() == '\t'))
+      items.back().text.append("\n").append(line);
     else
       items.push_back({std::to_string(number), std::string(line)});
+    in_text = !json;
   }
   return items;
 }

@@ -14,7 +14,8 @@ struct CorpusItem {
   std::string key;
   std::string text;
 };
-/// Kernels of a file: JSON lines with "h" and "ast", or a kernel in flat notation a line (its key is then the line's number).
+/// Kernels of a file: JSON lines with "h" and "ast", or kernels in the notation, each from the start of a line (its key
+/// is then the line's number); indented lines go on with the kernel before.
 std::vector<CorpusItem> read_corpus(const std::string& path);
 /// The one kernel of a file: the notation itself, in any style, or a JSON line with "ast".
 std::string read_kernel_text(const std::string& path);

@@ -1,10 +1,14 @@
 #include "lower/lower.h"
 
+#include <array>
+
 #include "ir/spec.h"
 
 namespace quern {
 
 namespace {
+
+constexpr std::array<std::string_view, 5> kStages = {"index", "expand", "fold memory", "legalize", "linearize"};
 
 /// Checks and shows what a stage gave.
 UOp passed(std::string_view stage, UOp graph, [[maybe_unused]] Spec spec, const StageHook& hook) {
@@ -17,17 +21,19 @@ UOp passed(std::string_view stage, UOp graph, [[maybe_unused]] Spec spec, const 
 
 }  // namespace
 
+std::span<const std::string_view> stage_names() { return kStages; }
+
 LinearProgram lower(UOp optimized_ast, const Target& target, const StageHook& hook) {
   UOp graph = optimized_ast;
-  graph = passed("index", index_kernel(graph, target), Spec::Indexed, hook);
-  graph = passed("expand", expand_graph(graph, target), Spec::Expanded, hook);
-  graph = passed("fold memory", fold_memory(graph, target), Spec::Expanded, hook);
-  graph = passed("legalize", legalize(graph, target), Spec::Expanded, hook);
+  graph = passed(kStages[0], index_kernel(graph, target), Spec::Indexed, hook);
+  graph = passed(kStages[1], expand_graph(graph, target), Spec::Expanded, hook);
+  graph = passed(kStages[2], fold_memory(graph, target), Spec::Expanded, hook);
+  graph = passed(kStages[3], legalize(graph, target), Spec::Expanded, hook);
   LinearProgram program = linearize(graph);
 #ifndef NDEBUG
   verify(program.uops, Spec::Linear);
 #endif
-  if (hook) hook("linearize", graph);
+  if (hook) hook(kStages[4], graph);
   return program;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct LinearProgram {
 
 /// Called after each stage with its name and graph (QUERN_DUMP, tests, timing).
 using StageHook = std::function<void(std::string_view stage, UOp graph)>;
+
+/// The stages' names in their order.
+std::span<const std::string_view> stage_names();
 
 /// The whole way from an optimized AST to a linear program for a target:
 /// index, expand, fold memory, legalize, linearize.

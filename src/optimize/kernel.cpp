@@ -6,6 +6,7 @@
 
 #include "quern/error.h"
 
+#include "base/hash.h"
 #include "ir/node_map.h"
 #include "ir/text.h"
 #include "optimize/kernel_parts.h"
@@ -375,7 +376,12 @@ std::string Kernel::name() const {
     name += '_';
     append_identifier(name, size_text(axis.size));
   }
-  return name;
+  // Compilers and drivers make file names of it. Those of real kernels have some 40 letters.
+  constexpr size_t kLongest = 128, kKept = 100;
+  if (name.size() <= kLongest) return name;
+  uint64_t hash = name.size();
+  for (char c : name) hash = hash_mix(hash, static_cast<unsigned char>(c));
+  return fmt::format("{}_{:016x}", name.substr(0, kKept), hash);
 }
 
 std::string Kernel::shape_text(bool colored) const {

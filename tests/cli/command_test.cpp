@@ -37,11 +37,97 @@ TEST_F(Command, says_what_is_wrong_and_exits_2) {
            {"run " + kernel("symbolic_sum") + " --var n=1000", "1000"},
            {"run " + kernel("matmul") + " --in 1=" + file("short.npy", "hello"), "is not a .npy file"},
            {"corpus " + file("bad.jsonl", "{\"h\": 1}\n"), "\"ast\""},
+           {"corpus " + kernel("matmul") + " --opts poem", "quern: 'poem' is not an opt"},
+           {"corpus " + kernel("matmul") + " --limit -1", "--limit: takes a whole number from 0 up, not -1"},
+           {"corpus " + kernel("matmul") + " --jobs 0", "--jobs: takes a whole number from 1 up, not 0"},
+           {"mill", "there is no command 'mill'; there are: compile, run"},
+           {"run " + kernel("matmul") + " --in 1=/", "cannot read /: "},
+           {"run " + kernel("matmul") + " --in 1=/dev/zero", "is not a .npy file"},
+           {"run " + kernel("matmul") + " --in 1=a.npy --in 1=b.npy", "--in 1 is given twice"},
+           {"run " + kernel("matmul") + " --out 7=x.npy", "--out 7: the kernel has no buffer 7"},
        }) {
     Result r = quern(c.arguments);
     EXPECT_EQ(r.status, 2) << c.arguments << "\n" << r.out;
     EXPECT_THAT(r.out, HasSubstr(c.message)) << c.arguments;
   }
+}
+
+std::string npy(std::string header, size_t bytes) {
+  header.resize(117, ' ');
+  return std::string("\x93NUMPY\x01\x00", 8) + std::string("\x76\x00", 2) + header + "\n" + std::string(bytes, '\0');
+}
+
+TEST_F(Command, refuses_npy_files_that_do_not_say_what_they_hold) {
+  const std::string start = "{'descr': '<f4', ", order = "'fortran_order': False, ", shape = "'shape': (256, 256), }";
+  auto run = [&](const std::string& header, size_t bytes = 262144) {
+    return quern("run " + kernel("matmul") + " --in 1=" + file("in.npy", npy(header, bytes)));
+  };
+  EXPECT_EQ(run(start + order + shape).status, 0);
+  const std::pair<std::string, const char*> cases[] = {
+      {start + shape, "no fortran_order in the .npy header"},
+      {start + order + "}", "no shape of whole numbers"},
+      {start + order + "'shape': (-256, -256), }", "no shape of whole numbers"},
+      {start + order + "'shape': (99999999999999999999, 1), }", "shape is too large"},
+      {start + "'fortran_order': True, " + shape, "is in Fortran order"},
+      {"{'descr': [('x', '<f4')], " + order + shape, "no dtype of plain numbers"},
+      {"{'descr': '>f4', " + order + shape, "holds >f4"},
+  };
+  for (const auto& [header, message] : cases) {
+    Result r = run(header);
+    EXPECT_EQ(r.status, 2) << header;
+    EXPECT_THAT(r.out, HasSubstr(message)) << header;
+  }
+}
+
+TEST_F(Command, takes_corpora_of_indented_kernels_and_bytes_of_no_text) {
+  Result r = quern("corpus " + kernel("matmul") + " " + kernel("symbolic_sum") + " --jobs 100000");
+  EXPECT_EQ(r.out, "2 kernels, 1 targets: 2 compiled\n");
+  r = quern("corpus " + file("bytes.txt", "UOp(Ops.S\xff\xfeINK\n"));
+  EXPECT_THAT(r.out, HasSubstr("S??INK"));
+}
+
+TEST_F(Command, exits_2_where_its_output_or_its_messages_cannot_be_written) {
+  for (const char* command : {"targets", "--help", "corpus"}) {
+    const std::string all = command == std::string("corpus") ? "corpus --emit jsonl " + kernel("matmul") : command;
+    Result r = quern(all + " > /dev/full'", "sh -c '");
+    EXPECT_EQ(r.status, 2) << command;
+    EXPECT_THAT(r.out, HasSubstr("cannot write the output: No space left on device")) << command;
+    EXPECT_EQ(quern(all + " > /dev/full").status, 2) << command;
+  }
+  EXPECT_EQ(quern("mill > /dev/full").status, 2);
+  EXPECT_EQ(quern("compile /no/such/file > /dev/full").status, 2);
+}
+
+TEST_F(Command, refuses_walks_that_are_none) {
+  std::string text = quern("compile " + kernel("matmul") + " --emit ast --opts none").out;
+  std::string kernels = file("k.jsonl", nlohmann::json{{"h", "a"}, {"ast", text}}.dump() + "\n");
+  for (const char* walk :
+       {R"({"h":"a"})", R"({"h":"a","steps":5})", R"({"h":"a","steps":[{}]})", R"({"h":"b","steps":[]})",
+        R"({"h":"a","steps":[{"pick":0}]})", R"({"h":"a","steps":[{"pick":1000}]})"}) {
+    Result r = quern("walk --kernels " + kernels + " --target clang " + file("w.jsonl", std::string(walk) + "\n"));
+    EXPECT_EQ(r.status, 2) << walk;
+    EXPECT_THAT(r.out, HasSubstr("w.jsonl:1: ")) << walk;
+  }
+  Result r =
+      quern("walk --kernels " + kernels + " --target clang " + file("w.jsonl", R"({"h":"a","steps":[{"pick":1}]})"));
+  EXPECT_EQ(r.status, 0) << r.out;
+}
+
+TEST_F(Command, reads_settings_that_name_a_stage) {
+  EXPECT_THAT(quern("compile " + kernel("matmul"), "QUERN_DUMP='fold memory'").out, HasSubstr("== fold memory"));
+  Result r = quern("compile " + kernel("matmul"), "QUERN_DUMP=index,poem");
+  EXPECT_EQ(r.status, 2);
+  EXPECT_THAT(r.out, HasSubstr("there is no stage 'poem'; there are: index, expand, fold memory"));
+}
+
+TEST_F(Command, keeps_names_of_kernels_short) {
+  std::ifstream in(kernel("symbolic_sum"));
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  text.replace(text.find("'n'"), 3, "'" + std::string(5000, 'n') + "'");
+  Result r = quern("corpus --emit jsonl " + file("long.kernel", text));
+  const std::string name = nlohmann::json::parse(r.out).value("name", "");
+  EXPECT_THAT(name, ::testing::StartsWith("r_64_nnnn"));
+  EXPECT_LE(name.size(), 128u);
 }
 
 TEST_F(Command, compiles_from_a_file_from_standard_input_and_from_gzip_alike) {
