@@ -36,7 +36,7 @@ constexpr llvm::StringLiteral kFull =
     "instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-unroll,early-cse)";
 
 // Vectorizer and scheduler take up to the square of a block's length in time.
-constexpr size_t kMaxBlock = 30000;
+constexpr size_t kMaxBlock = 12000;
 
 template <class T>
 T checked(llvm::Expected<T> value, const char* what) {
