@@ -128,7 +128,7 @@ Buffers make_inputs(UOp ast, const Program& program, uint64_t seed) {
 VarValues make_vars(const Program& program, uint64_t seed) {
   VarValues values;
   Random random(seed);
-  for (UOp v : program.vars) {
+  for (UOp v : launch_variables(program)) {
     const VarArg& arg = *std::get<const VarArg*>(v.arg());
     values[arg.name] = uniform(random, arg.min, arg.max);
   }

@@ -87,6 +87,8 @@ Scalar storage_type(const DType& type);
 /// index of an access without a gate (images: height * width * 4).
 std::map<int, int64_t> buffer_sizes(const Program& program);
 
+/// The variables a launch needs values of: the program's arguments, then those that only its launch dims have.
+std::vector<UOp> launch_variables(const Program& program);
 /// Shared checks of Executable::run: count, dtype, size and alignment of the buffers, a written buffer given twice, variables
 /// missing or out of their range. Throws DeviceError.
 void check_launch(const Program& program, std::span<Buffer* const> buffers, const VarValues& vars);

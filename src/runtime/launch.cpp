@@ -79,6 +79,21 @@ std::map<int, int64_t> buffer_sizes(const Program& program) {
   return sizes;
 }
 
+std::vector<UOp> launch_variables(const Program& program) {
+  std::vector<UOp> all = program.vars;
+  for (const auto& dims : {program.global_size, program.local_size}) {
+    if (!dims) continue;
+    for (const SInt& size : *dims) {
+      if (size.is_int()) continue;
+      for (UOp u : toposort(size.expr())) {
+        auto same_name = [&](UOp v) { return var_of(v).name == var_of(u).name; };
+        if (u.is(Op::DefineVar) && std::none_of(all.begin(), all.end(), same_name)) all.push_back(u);
+      }
+    }
+  }
+  return all;
+}
+
 void check_launch(const Program& program, std::span<Buffer* const> buffers, const VarValues& vars) {
   if (buffers.size() != program.globals.size())
     refuse(program,
@@ -88,7 +103,7 @@ void check_launch(const Program& program, std::span<Buffer* const> buffers, cons
   const std::map<int, int64_t>& sizes = program.buffer_sizes.empty() ? computed : program.buffer_sizes;
   for (size_t i = 0; i < buffers.size(); ++i) check_buffer(program, i, buffers[i], sizes);
   check_aliases(program, buffers);
-  for (UOp v : program.vars) {
+  for (UOp v : launch_variables(program)) {
     const VarArg& var = var_of(v);
     auto given = vars.find(var.name);
     if (given == vars.end()) refuse(program, "variable " + var.name + " has no value");

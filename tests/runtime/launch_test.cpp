@@ -85,6 +85,20 @@ TEST(LaunchDims, follow_the_variables) {
   EXPECT_EQ(device_error([&] { launch_dims(dims, {}); }), "variable n has no value");
 }
 
+TEST(LaunchVariables, are_those_of_the_arguments_and_of_the_dims) {
+  Graph g;
+  UOp n = g.variable("n", 1, 100), m = g.variable("m", 1, 9);
+  Program program;
+  program.name = "E_n";
+  program.vars = {m};
+  EXPECT_EQ(launch_variables(program), (std::vector<UOp>{m}));
+  program.global_size = {SInt(n), SInt(m), SInt(n * 2)};
+  EXPECT_EQ(launch_variables(program), (std::vector<UOp>{m, n}));
+  EXPECT_EQ(device_error([&] { check_launch(program, {}, {{"m", 1}}); }), "cannot launch E_n: variable n has no value");
+  EXPECT_EQ(device_error([&] { check_launch(program, {}, {{"m", 1}, {"n", 101}}); }),
+            "cannot launch E_n: variable n is 101, outside 1 to 100");
+}
+
 TEST(Buffers, cannot_be_of_absurd_sizes_or_types) {
   EXPECT_THAT(device_error([] { Buffer(Scalar::Float, -1); }), HasSubstr("a buffer of -1 floats cannot be made"));
   EXPECT_THAT(device_error([] { Buffer(Scalar::Double, std::numeric_limits<int64_t>::max()); }),
