@@ -18,8 +18,9 @@ struct Result {
   std::string out;  // stdout and stderr
 };
 
-inline Result quern(const std::string& arguments, const std::string& before = "") {
-  std::string command = before + " " QUERN_COMMAND " " + arguments + " 2>&1";
+/// A shell's command; settings of its environment stand before it.
+inline Result run(const std::string& arguments, const std::string& before = "") {
+  std::string command = before + " " + arguments + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   Result r{-1, {}};
   std::array<char, 4096> piece{};
@@ -27,6 +28,10 @@ inline Result quern(const std::string& arguments, const std::string& before = ""
   int code = pclose(pipe);
   r.status = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
   return r;
+}
+
+inline Result quern(const std::string& arguments, const std::string& before = "") {
+  return run(QUERN_COMMAND " " + arguments, before);
 }
 
 inline std::string kernel(const std::string& name) { return QUERN_SOURCE_DIR "/examples/kernels/" + name + ".kernel"; }
