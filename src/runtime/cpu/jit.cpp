@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <vector>
 
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
@@ -11,6 +12,7 @@
 #include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -35,8 +37,9 @@ constexpr llvm::StringLiteral kFull =
     "function(early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop(indvars),loop-vectorize,slp-vectorizer,"
     "instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-unroll,early-cse)";
 
-// Vectorizer and scheduler take up to the square of a block's length in time.
-constexpr size_t kMaxBlock = 12000;
+// Vectorizer and scheduler take the square of a block's length in time and more; longer ones are compiled in parts, unoptimized.
+constexpr size_t kMaxBlock = 8000;
+constexpr size_t kPart = 500;
 
 template <class T>
 T checked(llvm::Expected<T> value, const char* what) {
@@ -84,6 +87,10 @@ class LlvmJit final : public Jit {
       f.addFnAttr("target-features", target->getTargetFeatureString());
     }
     optimize(*module, *target, effort);
+    if (largest_block(*module) > kMaxBlock) {
+      target->setOptLevel(llvm::CodeGenOptLevel::None);  // it leaves blocks as they are
+      split_blocks(*module);
+    }
     std::unique_ptr<llvm::MemoryBuffer> object =
         checked(orc::SimpleCompiler(*target)(*module), "code generation failed");
     orc::ResourceTrackerSP tracker = lljit_->getMainJITDylib().createResourceTracker();
@@ -118,6 +125,22 @@ class LlvmJit final : public Jit {
     for (const llvm::Function& f : module)
       for (const llvm::BasicBlock& b : f) most = std::max(most, b.size());
     return most;
+  }
+
+  /// Cuts long blocks into ones that are generated fast.
+  static void split_blocks(llvm::Module& module) {
+    for (llvm::Function& f : module) {
+      std::vector<llvm::BasicBlock*> blocks;
+      for (llvm::BasicBlock& b : f) blocks.push_back(&b);
+      for (llvm::BasicBlock* b : blocks) {
+        if (b->size() <= kMaxBlock) continue;
+        std::vector<llvm::Instruction*> cuts;  // from the end, so that each cut moves one part
+        size_t at = 0;
+        for (llvm::Instruction& i : *b)
+          if (++at % kPart == 0 && !llvm::isa<llvm::PHINode>(i) && !i.isTerminator()) cuts.push_back(&i);
+        for (size_t i = cuts.size(); i-- > 0;) b->splitBasicBlock(cuts[i]);
+      }
+    }
   }
 
   static void optimize(llvm::Module& module, llvm::TargetMachine& target, Effort effort) {
