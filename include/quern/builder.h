@@ -48,7 +48,7 @@ class Value {
 
   Value cast(DataType type) const;     ///< by value
   Value bitcast(DataType type) const;  ///< by bits, between types of the same size
-  /// A constant of this value's type.
+  /// A constant of this value's type. Ints wrap to it, as in all arithmetic; a bool is 0 or 1.
   Value constant_like(double value) const;
   Value constant_like(int64_t value) const;
 
@@ -139,6 +139,7 @@ class KernelBuilder {
   /// Elements of a buffer, numbered as they are passed to the kernel; row-major from its start unless `layout` is given.
   Value load(int buffer, DataType type, const std::vector<int64_t>& shape);
   Value load(int buffer, DataType type, const std::vector<int64_t>& shape, const Layout& layout);
+  /// A constant, as by Value::constant_like.
   Value constant(DataType type, double value);
   Value constant(DataType type, int64_t value);
   Value constant(DataType type, int value) { return constant(type, static_cast<int64_t>(value)); }

@@ -51,7 +51,7 @@ class CompileError : public Error {
   std::string log_;
 };
 
-/// A device is absent, lost, out of memory, or was given buffers or variables that do not fit the program.
+/// A device or target there is not; a device is lost, out of memory, or was given buffers or variables that do not fit the program.
 class DeviceError : public Error {
  public:
   using Error::Error;

@@ -246,6 +246,8 @@ Value Value::constant_like(double value) const {
 }
 
 Value Value::constant_like(int64_t value) const {
+  if (type() == DataType::Bool && value != 0 && value != 1)
+    throw InvalidKernel("[CONST] " + std::to_string(value) + " is not a value of dtypes.bool");
   return make(impl_->state, impl_->state->graph->constant(impl_->node.dtype(), value), std::nullopt);
 }
 
@@ -309,7 +311,7 @@ Value KernelBuilder::constant(DataType type, double value) {
   return make(state_, state_->graph->constant(scalar_of(type), 0), std::nullopt).constant_like(value);
 }
 Value KernelBuilder::constant(DataType type, int64_t value) {
-  return make(state_, state_->graph->constant(scalar_of(type), value), std::nullopt);
+  return make(state_, state_->graph->constant(scalar_of(type), 0), std::nullopt).constant_like(value);
 }
 
 Value KernelBuilder::variable(const std::string& name, int64_t min, int64_t max, DataType type) {

@@ -180,7 +180,7 @@ const Target& with_tf32(const Target& target) {
 const Target& find_target(std::string_view name) {
   for (const Target& t : all_targets())
     if (t.name == name) return t;
-  throw Error(fmt::format("no target is called '{}'; there are: {}", name, fmt::join(target_names(), ", ")));
+  throw DeviceError(fmt::format("no target is called '{}'; there are: {}", name, fmt::join(target_names(), ", ")));
 }
 
 std::vector<std::string> target_names() {

@@ -171,6 +171,7 @@ TEST(Builder, refuses_what_makes_no_sense_with_the_values) {
       {[&] { sum(a, {0, -2}); }, "[REDUCE_AXIS] axis 0 twice"},
       {[&] { s.permute({1, 0}); }, "[permute] a reduced value of shape (2, 1): store it and load it again"},
       {[&] { k.constant(DataType::Float, 1).reshape({1}); }, "[reshape] a constant has no shape"},
+      {[&] { k.constant(DataType::Bool, 2); }, "[CONST] 2 is not a value of dtypes.bool"},
       {[&] { a.reshape({4, 2}); }, "[reshape]"},
       {[&] { a.bitcast(DataType::Half); }, "[BITCAST] source 0 (LOAD) is dtypes.float, not 2 bytes"},
       {[&] { k.load(1, DataType::Float, {0}); }, "[LOAD] shape (0,) has no elements"},
