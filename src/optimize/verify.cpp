@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -69,46 +68,12 @@ const ShapeTracker* inherited_view(UOp node, const NodeViews& views) {
   return first;
 }
 
-struct Reach {
-  Int128 first = 0, last = 0;
-};
-
-/// The first and last element that a view of ints reads or writes; nothing where nothing is inside its mask or it is symbolic.
-std::optional<Reach> reach_of(const View& view) {
-  if (!view.offset.is_int() || !all_int(view.shape) || !all_int(view.strides)) return {};
-  Reach reach{view.offset.value(), view.offset.value()};
-  for (size_t i = 0; i < view.shape.size(); ++i) {
-    SInt begin = 0, end = view.shape[i];
-    if (view.mask) std::tie(begin, end) = (*view.mask)[i];
-    if (!begin.is_int() || !end.is_int() || begin.value() >= end.value()) return {};
-    const Int128 stride = view.strides[i].value();
-    reach.first += stride * (stride > 0 ? begin.value() : end.value() - 1);
-    reach.last += stride * (stride > 0 ? end.value() - 1 : begin.value());
-  }
-  return reach;
-}
-
-/// Each view of a stack takes places of the one before it.
-void check_stack(UOp node, const ShapeTracker& st) {
-  for (size_t i = 1; i < st.views.size(); ++i) {
-    const View& below = st.views[i - 1];
-    const std::optional<Reach> reach = reach_of(st.views[i]);
-    if (!reach || !all_int(below.shape)) continue;
-    Int128 places = 1;
-    for (const SInt& size : below.shape) places *= size.value();
-    if (reach->first < 0 || reach->last >= places)
-      refuse(node, "its view {} takes the places {} to {} of view {}, whose shape is {}", i, to_string(reach->first),
-             to_string(reach->last), i - 1, to_text(below.shape));
-  }
-}
-
 const ShapeTracker* view_of_node(UOp node, const NodeViews& views) {
   if (node.is(kWithoutShape)) return nullptr;
   if (node.is(Op::View)) {
     if (node.num_src() != 0) refuse(node, "a view of a value; views belong to loads, stores and valids");
     const ShapeTracker* view = std::get<const ShapeTracker*>(node.arg());
     check_sizes(node, view->shape());
-    check_stack(node, *view);
     return view;
   }
   const ShapeTracker* view = inherited_view(node, views);
@@ -134,6 +99,20 @@ void check_outputs(UOp ast, const NodeViews& views) {
       refuse(store, "stores {} elements, the first output {}; all outputs have the same size", other, size);
 }
 
+/// Index of the first element that a view of ints reads or writes; 0 where nothing is inside its mask or its sizes are symbolic.
+Int128 first_element(const View& view) {
+  if (!view.offset.is_int() || !all_int(view.shape) || !all_int(view.strides)) return 0;
+  Int128 first = view.offset.value();
+  for (size_t i = 0; i < view.shape.size(); ++i) {
+    SInt begin = 0, end = view.shape[i];
+    if (view.mask) std::tie(begin, end) = (*view.mask)[i];
+    if (!begin.is_int() || !end.is_int() || begin.value() >= end.value()) return 0;
+    const Int128 stride = view.strides[i].value();
+    first += stride * (stride > 0 ? begin.value() : end.value() - 1);
+  }
+  return first;
+}
+
 /// What is known of a kernel's buffers and variables, by number and name.
 class Arguments {
  public:
@@ -141,8 +120,8 @@ class Arguments {
     const ShapeTracker& st = *std::get<const ShapeTracker*>(access.src(1).arg());
     add_variables(access, st);
     if (!access.src(0).is(Op::DefineGlobal)) return;
-    if (const auto reach = reach_of(st.views.front()); reach && reach->first < 0)
-      refuse(access, "accesses element {} of buffer {}", to_string(reach->first), number_of(access));
+    if (const Int128 first = first_element(st.views.front()); first < 0)
+      refuse(access, "accesses element {} of buffer {}", to_string(first), number_of(access));
     for (const UOp& other : buffers_)
       if (other.arg() == access.src(0).arg() && other != access.src(0))
         refuse(access, "buffer {} is {} and {}", number_of(access), to_string(other.dtype()),

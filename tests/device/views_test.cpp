@@ -192,6 +192,24 @@ TEST(Views, a_buffer_read_and_assigned_holds_the_new_value) {  // S8
     }
 }
 
+TEST(Views, past_the_end_of_the_view_below_start_again) {
+  const std::vector<std::pair<View, View>> stacks = {{make_view({2}, {1}), make_view({8}, {1})},
+                                                     {make_view({2, 3}, {3, 1}), make_view({8}, {1})},
+                                                     {make_view({3, 2}, {1, 3}), make_view({4, 2}, {2, 1})}};
+  const auto element = [](size_t stack, size_t i) {
+    if (stack == 2) return static_cast<int>((i / 2 % 3) + i % 2 * 3);
+    return static_cast<int>(i % (stack == 0 ? 2 : 6));
+  };
+  for (size_t s = 0; s < stacks.size(); ++s) {
+    SCOPED_TRACE(s);
+    Graph g;
+    const auto& [below, above] = stacks[s];
+    UOp x = load(g, 1, Scalar::Int32, {{below, above}});
+    expect_everywhere(kernel_of({store(g, 0, tracker(above.shape), x)}), {{1, count_up(Int32, s == 0 ? 2 : 6)}},
+                      {{0, tabulate(Int32, 8, [&](size_t i) { return element(s, i); })}});
+  }
+}
+
 TEST(Views, stores_under_a_mask_write_nothing_else) {
   Graph g;
   const ShapeTracker part{{make_view({8}, {1}, 0, Mask{{2, 6}})}};
