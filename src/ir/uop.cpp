@@ -1,6 +1,7 @@
 #include "ir/uop.h"
 
 #include <bit>
+#include <cmath>
 
 #include "quern/error.h"
 
@@ -189,18 +190,31 @@ int compare_view(const View& a, const View& b) {
   });
 }
 
-int compare_const(Scalar s, ConstBits a, ConstBits b) {
-  if (scalar_bit(s) & kFloats) {
-    double x = std::bit_cast<double>(a.bits), y = std::bit_cast<double>(b.bits);
+/// Constants by value, whatever their types, so that the order is total: NaN last; NaNs and zeros of one type by their bits.
+int compare_const(Scalar s, ConstBits a, Scalar t, ConstBits b) {
+  auto is_float = [](Scalar x) { return (scalar_bit(x) & kFloats) != 0; };
+  auto number = [](Scalar x, ConstBits c) {
+    return x == Scalar::UInt64 ? Int128{c.bits} : Int128{static_cast<int64_t>(c.bits)};
+  };
+  auto real = [](ConstBits c) { return std::bit_cast<double>(c.bits); };
+  auto int_to_real = [](Int128 x, double y) {
+    if (!(std::fabs(y) < 0x1p65)) return y < 0 ? 1 : -1;
+    if (int c = order(x, static_cast<Int128>(std::floor(y)))) return c;
+    return y > std::floor(y) ? -1 : 0;
+  };
+  if (is_float(s) && is_float(t)) {
+    double x = real(a), y = real(b);
+    if (std::isnan(x) != std::isnan(y)) return std::isnan(x) ? 1 : -1;
     if (x < y || x > y) return order(x, y);
-    return order(a.bits, b.bits);  // NaNs and zeros by their bits
+    return s == t ? order(a.bits, b.bits) : 0;
   }
-  if (s == Scalar::UInt64) return order(a.bits, b.bits);
-  return order(static_cast<int64_t>(a.bits), static_cast<int64_t>(b.bits));
+  if (is_float(s)) return -int_to_real(number(t, b), real(a));
+  if (is_float(t)) return int_to_real(number(s, a), real(b));
+  return order(number(s, a), number(t, b));
 }
 
-int compare_arg(const Arg& a, const Arg& b, Scalar s) {
-  if (a == b) return 0;
+int compare_arg(const Arg& a, Scalar of_a, const Arg& b, Scalar of_b) {
+  if (a == b && of_a == of_b) return 0;
   if (a.index() != b.index()) return order(a.index(), b.index());
   auto ints = [](int32_t x, int32_t y) { return order(x, y); };
   return std::visit(
@@ -212,7 +226,7 @@ int compare_arg(const Arg& a, const Arg& b, Scalar s) {
         else if constexpr (std::is_same_v<T, int64_t>)
           return order(x, y);
         else if constexpr (std::is_same_v<T, ConstBits>)
-          return compare_const(s, x, y);
+          return compare_const(of_a, x, of_b, y);
         else if constexpr (std::is_same_v<T, RangeArg>)
           return x.axis != y.axis ? order(x.axis, y.axis) : order(x.reduce, y.reduce);
         else if constexpr (std::is_same_v<T, KernelInfo>) {
@@ -223,7 +237,7 @@ int compare_arg(const Arg& a, const Arg& b, Scalar s) {
         else if constexpr (std::is_same_v<T, const Axes*>)
           return order_items(*x, *y, [](AxisSize p, AxisSize q) { return p < q ? -1 : q < p ? 1 : 0; });
         else if constexpr (std::is_same_v<T, const ConstVector*>)
-          return order_items(*x, *y, [&](ConstBits p, ConstBits q) { return compare_const(s, p, q); });
+          return order_items(*x, *y, [&](ConstBits p, ConstBits q) { return compare_const(of_a, p, of_b, q); });
         else if constexpr (std::is_same_v<T, const ReduceArg*>)
           return x->op != y->op ? order(x->op, y->op) : order_items(x->axes, y->axes, ints);
         else if constexpr (std::is_same_v<T, const VarArg*>) {
@@ -263,7 +277,7 @@ int compare(UOp a, UOp b) {
   UOp x = a, y = b;
   while (x != y) {
     if (int c = order(x.op(), y.op())) return c;
-    if (int c = compare_arg(x.arg(), y.arg(), x.dtype().scalar)) return c;
+    if (int c = compare_arg(x.arg(), x.dtype().scalar, y.arg(), y.dtype().scalar)) return c;
     if (int c = compare_dtype(x.dtype(), y.dtype())) return c;
     size_t common = std::min(x.num_src(), y.num_src()), i = 0;
     while (i < common && x.src(i) == y.src(i)) ++i;

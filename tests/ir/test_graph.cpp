@@ -1,3 +1,4 @@
+#include <limits>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -96,6 +97,27 @@ TEST(Compare, orders_by_op_payload_type_and_sources) {
   Graph g;
   UOp x = g.variable("x", 0, 9), y = g.variable("y", 0, 9);
   const UOp ordered[] = {x, y, x + x, x + y, y + x, x * y, g.const_index(-1), g.const_index(3)};
+  for (size_t i = 0; i < std::size(ordered); ++i)
+    for (size_t j = 0; j < std::size(ordered); ++j) {
+      const int c = compare(ordered[i], ordered[j]);
+      EXPECT_EQ(c < 0, i < j) << i << " " << j;
+      EXPECT_EQ(c > 0, i > j) << i << " " << j;
+    }
+}
+
+TEST(Compare, orders_constants_of_all_types_by_value) {
+  Graph g;
+  auto real = [&](Scalar s, double v) { return g.const_float(s, v); };
+  auto whole = [&](Scalar s, Int128 v) { return g.const_int(s, v); };
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+  const UOp ordered[] = {
+      real(Scalar::Float, -kInf),   whole(Scalar::Int64, INT64_MIN), real(Scalar::Float, -1.5),
+      whole(Scalar::Int32, -1),     real(Scalar::Half, -1),          real(Scalar::Float, -1),
+      whole(Scalar::Int32, 0),      real(Scalar::Half, 0.0),         real(Scalar::Half, -0.0),
+      real(Scalar::Float, 0.0),     whole(Scalar::UInt8, 2),         real(Scalar::Half, 2),
+      real(Scalar::Half, 2.5),      whole(Scalar::Int32, 3),         whole(Scalar::UInt64, UINT64_MAX),
+      real(Scalar::Double, 0x1p64), real(Scalar::Float, kInf),       real(Scalar::Half, kNan),
+      real(Scalar::Float, kNan)};
   for (size_t i = 0; i < std::size(ordered); ++i)
     for (size_t j = 0; j < std::size(ordered); ++j) {
       const int c = compare(ordered[i], ordered[j]);

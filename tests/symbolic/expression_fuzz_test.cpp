@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "quern/error.h"
+
 #include "expressions.h"
 #include "symbolic/simplify.h"
 
@@ -46,7 +48,12 @@ TEST(ExpressionFuzz, no_random_expression_changes_its_value_or_leaves_its_bounds
     }
     UOp before = maker->expression(maker->any_type(kAllInts | kBoolOnly), 3 + maker->below(18));
     const RuleSet* tables[] = {&symbolic_simple(), &symbolic(), &symbolic_flat()};
-    UOp after = graph_rewrite(before, *tables[maker->below(3)]);
+    UOp after;
+    try {
+      after = graph_rewrite(before, *tables[maker->below(3)]);
+    } catch (const Error& e) {
+      FAIL() << e.what() << "\non " << testing::show(before) << "\nexpression " << i << ", seed " << kSeed;
+    }
     check_value(before, after, *maker);
     if (::testing::Test::HasFatalFailure()) FAIL() << "expression " << i << ", seed " << kSeed;
   }
