@@ -76,9 +76,10 @@ bool is_output(const Program& program, int number) {
   return std::find(program.outs.begin(), program.outs.end(), number) != program.outs.end();
 }
 
-int64_t total_bytes(const Program& p) {
-  int64_t sum = 0;
-  for (const auto& [number, size] : p.buffer_sizes) sum += size * bytes_of(storage_of(p.buffer_types.at(number)));
+Int128 total_bytes(const Program& p) {
+  Int128 sum = 0;
+  for (const auto& [number, size] : p.buffer_sizes)
+    sum += Int128{size} * bytes_of(storage_of(p.buffer_types.at(number)));
   return sum;
 }
 

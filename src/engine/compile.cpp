@@ -49,16 +49,16 @@ std::vector<Access> accesses(UOp ast) {
   return all;
 }
 
-/// Bytes of the buffers: per direction and buffer the largest access.
+/// Bytes of the buffers: per direction and buffer the largest access. At most INT64_MAX.
 int64_t buffer_bytes(const std::vector<Access>& all) {
-  std::map<std::pair<Op, int64_t>, int64_t> largest;
+  std::map<std::pair<Op, int64_t>, Int128> largest;
   for (const Access& a : all) {
-    int64_t& bytes = largest[{a.op, a.number}];
-    bytes = std::max(bytes, a.elements * a.type.itemsize());
+    Int128& bytes = largest[{a.op, a.number}];
+    bytes = std::max(bytes, Int128{a.elements} * a.type.itemsize());
   }
-  int64_t sum = 0;
+  Int128 sum = 0;
   for (const auto& [key, bytes] : largest) sum += bytes;
-  return sum;
+  return static_cast<int64_t>(std::min<Int128>(sum, INT64_MAX));
 }
 
 void add_buffers(Program& program, UOp ast) {

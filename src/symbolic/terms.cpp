@@ -137,6 +137,9 @@ UOp divided(UOp x, Int128 v, Effort& effort) {
     return b ? a + b : UOp();
   }
   if (x.is(Op::Mul)) {
+    // The constant first: -1 divides everything, and a sum's sign would go to and fro.
+    if (x.src(1).is_const())
+      if (UOp b = divided(x.src(1), v, effort)) return x.src(0) * b;
     if (UOp a = divided(x.src(0), v, effort)) return a * x.src(1);
     if (UOp b = divided(x.src(1), v, effort)) return x.src(0) * b;
   }

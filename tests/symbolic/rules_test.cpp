@@ -171,6 +171,8 @@ TEST(IndexDivision, folds_by_floor) {
        {"a // 10", [](Vars& v) { return v.a.idiv(v(10)); }, [](Vars& v) { return v(0); }},
        {"(12 a + b) % 4", [](Vars& v) { return (v.a * 12 + v.b).mod(v(4)); }, [](Vars& v) { return v.b.mod(v(4)); }},
        {"(a + 30) % 10", [](Vars& v) { return (v.a + 30).mod(v(10)); }, [](Vars& v) { return v.a; }},
+       {"-(13 a + 10 b) % 2", [](Vars& v) { return ((v.a * 13 + v.b * 10) * -1).mod(v(2)); },
+        [](Vars& v) { return v.a.mod(v(2)); }},
        {"(n % 12) % 4", [](Vars& v) { return v.n.mod(v(12)).mod(v(4)); }, [](Vars& v) { return v.n.mod(v(4)); }},
        {"n // 2 + (n + 1) // 2", [](Vars& v) { return v.n.idiv(v(2)) + (v.n + 1).idiv(v(2)); },
         [](Vars& v) { return v.n; }},
