@@ -31,8 +31,9 @@ void give_back(std::unique_ptr<ScratchBuffer<Word>> buffer);
 /// large the graph.
 template <class T>
 class NodeScratch {
-  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>);
-  using Word = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
+  static constexpr size_t kBytes = sizeof(T);  // NOLINT(bugprone-sizeof-expression): a pointer's own, where T is one
+  static_assert(kBytes <= 8 && std::is_trivially_copyable_v<T>);
+  using Word = std::conditional_t<kBytes <= 4, uint32_t, uint64_t>;
 
  public:
   NodeScratch() : buffer_(take_scratch<Word>()) {}
@@ -49,14 +50,14 @@ class NodeScratch {
   T get(UOp u) const {
     T value{};
     if (u.id() < buffer_->slots.size() && buffer_->slots[u.id()].epoch == buffer_->epoch)
-      std::memcpy(static_cast<void*>(&value), &buffer_->slots[u.id()].value, sizeof(T));
+      std::memcpy(static_cast<void*>(&value), &buffer_->slots[u.id()].value, kBytes);
     return value;
   }
   void set(UOp u, T value) {
     if (u.id() >= buffer_->slots.size()) buffer_->slots.resize(std::max<size_t>(u.id() + 1, buffer_->slots.size() * 2));
     auto& slot = buffer_->slots[u.id()];
     slot.epoch = buffer_->epoch;
-    std::memcpy(&slot.value, static_cast<const void*>(&value), sizeof(T));
+    std::memcpy(&slot.value, static_cast<const void*>(&value), kBytes);
   }
 
  private:

@@ -160,7 +160,7 @@ class RuleProgram {
       if (names_.size() > Match::kMaxNames) throw InternalError("rule " + name + " binds too many names");
       s.slot = static_cast<int8_t>(slot_of(n.name));
     }
-    steps_.push_back(std::move(s));
+    steps_.push_back(s);
     for (size_t i = 0; i < n.src.size(); ++i) {
       uint8_t child = compile(n.src[i]);
       steps_[at].children[i] = child;

@@ -20,7 +20,7 @@ using LaneMap = std::vector<uint32_t>;
 class AxesTable {
  public:
   AxesTable() {
-    sets_.push_back({});
+    sets_.emplace_back();
     sizes_.push_back(1);
   }
   const Axes& axes(AxesId id) const { return sets_[id]; }

@@ -219,7 +219,7 @@ class Linearizer {
 
   /// The node whose item `u` is part of.
   UOp stand_in(UOp u) const {
-    if (u.is(Op::DefineAcc) && loops_of(u).size() > 0)
+    if (u.is(Op::DefineAcc) && !loops_of(u).empty())
       return blocks_.opener(static_cast<size_t>(lowest(blocks_.loops(u))));
     UOp guard = store_guard(u);
     return guard ? guard : u;

@@ -192,7 +192,7 @@ std::string CWriter::numbered(std::string_view prefix) {
 }
 
 /// Puts the value of `u` into a variable.
-void CWriter::name_value(UOp u, Expr e) {
+void CWriter::name_value(UOp u, const Expr& e) {
   std::string name = numbered(prefix_of(u));
   line(type(u.dtype()), ' ', name, " = ", e.text, ';');
   define(u, std::move(name));
@@ -212,7 +212,7 @@ void CWriter::write_expression(UOp u) {
   if (u.is(Op::Gep) && e.binding == kAtom && e.accumulators == 0 && !used.needs_name) {
     expr(u) = std::move(e);  // as short as a name
   } else if (used.count > 1 || elsewhere || bulky) {
-    name_value(u, std::move(e));
+    name_value(u, e);
   } else {
     if (e.accumulators != 0) waiting_.push_back(u);
     expr(u) = std::move(e);
@@ -276,7 +276,7 @@ void CWriter::close_scope() {
 }
 
 void CWriter::write_range(UOp u) {
-  const RangeArg& r = std::get<RangeArg>(u.arg());
+  const auto& r = std::get<RangeArg>(u.arg());
   std::string name = unique(concat(r.reduce ? "r" : "g", "idx", r.axis));
   line(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1}++) {{", type(u.dtype()), name, take(u.src(0), kSum),
                    take(u.src(1), kSum)));

@@ -73,7 +73,7 @@ class CWriter {
     append(body_, parts..., '\n');
   }
   void define(UOp u, std::string text) { expr(u) = Expr{std::move(text)}; }
-  void name_value(UOp u, Expr e);
+  void name_value(UOp u, const Expr& e);
 
   // Memory, scopes, accumulators, threads.
   std::string place(UOp address, bool write);

@@ -164,8 +164,10 @@ Int128 const_factor(UOp x) {
   std::vector<UOp> terms = terms_of(x);
   if (terms.empty()) return 1;
   Int128 g = 0;
-  for (UOp t : terms)
-    if ((g = gcd(g, leaf_factor(t))) == 1) break;
+  for (UOp t : terms) {
+    g = gcd(g, leaf_factor(t));
+    if (g == 1) break;
+  }
   return g;
 }
 
