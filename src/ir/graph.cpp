@@ -1,12 +1,15 @@
 #include "ir/graph.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <memory_resource>
+#include <memory>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "quern/error.h"
 
@@ -118,8 +121,36 @@ SInt::SInt(UOp expr) {
     expr_ = expr;
 }
 
+namespace {
+
+/// Where nodes stand: blocks that are freed together.
+class Arena {
+ public:
+  void* allocate(size_t bytes) {
+    bytes = (bytes + alignof(Node) - 1) / alignof(Node) * alignof(Node);
+    if (bytes > left_) add_block(bytes);
+    left_ -= bytes;
+    return std::exchange(next_, next_ + bytes);
+  }
+
+ private:
+  // Freeing a block of over 64 KB makes glibc's malloc tidy up all it has.
+  static constexpr size_t kBlock = size_t{32} << 10;
+  void add_block(size_t bytes) {
+    left_ = std::max(bytes, kBlock);
+    next_ = blocks_.emplace_back(new std::byte[left_]).get();
+  }
+
+  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  std::byte* next_ = nullptr;
+  size_t left_ = 0;
+};
+static_assert(alignof(Node) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+
+}  // namespace
+
 struct Graph::Storage {
-  std::pmr::monotonic_buffer_resource arena{size_t{64} << 10};
+  Arena arena;
   /// Where a node with some hash is: its number, and of its hash the half that did not choose the place. Most places are
   /// passed over without a look at the node.
   struct Place {
@@ -176,9 +207,9 @@ UOp Graph::node(Op op, DType dtype, std::span<const UOp> src, Arg arg) {
   }
 
   // The sources stand behind their node.
-  auto* place = static_cast<std::byte*>(st.arena.allocate(sizeof(Node) + src.size_bytes(), alignof(Node)));
+  auto* place = static_cast<std::byte*>(st.arena.allocate(sizeof(Node) + src.size_bytes()));
   auto* sources = reinterpret_cast<UOp*>(place + sizeof(Node));
-  std::uninitialized_copy(src.begin(), src.end(), sources);
+  for (size_t i = 0; i < src.size(); ++i) new (sources + i) UOp(src[i]);  // few: a call to memmove costs more
   auto* made = new (place)
       Node{op, dtype, static_cast<uint32_t>(src.size()), static_cast<uint32_t>(st.nodes.size()), hash, sources, arg, 0,
            0,  this};

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -36,32 +37,48 @@ class NodeScratch {
   using Word = std::conditional_t<kBytes <= 4, uint32_t, uint64_t>;
 
  public:
-  NodeScratch() : buffer_(take_scratch<Word>()) {}
+  NodeScratch() : buffer_(take_scratch<Word>()), epoch_(buffer_->epoch) { look(); }
   ~NodeScratch() {
     if (buffer_) give_back(std::move(buffer_));
   }
   NodeScratch(NodeScratch&&) noexcept = default;
   NodeScratch& operator=(NodeScratch&& other) noexcept {
     std::swap(buffer_, other.buffer_);
+    std::swap(slots_, other.slots_);
+    std::swap(size_, other.size_);
+    std::swap(epoch_, other.epoch_);
     return *this;
   }
 
   /// What was set for `u`, or T{}.
   T get(UOp u) const {
     T value{};
-    if (u.id() < buffer_->slots.size() && buffer_->slots[u.id()].epoch == buffer_->epoch)
-      std::memcpy(static_cast<void*>(&value), &buffer_->slots[u.id()].value, kBytes);
+    if (u.id() < size_ && slots_[u.id()].epoch == epoch_)
+      std::memcpy(static_cast<void*>(&value), &slots_[u.id()].value, kBytes);
     return value;
   }
   void set(UOp u, T value) {
-    if (u.id() >= buffer_->slots.size()) buffer_->slots.resize(std::max<size_t>(u.id() + 1, buffer_->slots.size() * 2));
-    auto& slot = buffer_->slots[u.id()];
-    slot.epoch = buffer_->epoch;
+    if (u.id() >= size_) grow(u.id());
+    Slot& slot = slots_[u.id()];
+    slot.epoch = epoch_;
     std::memcpy(&slot.value, static_cast<const void*>(&value), kBytes);
   }
 
  private:
+  using Slot = typename ScratchBuffer<Word>::Slot;
+  void look() {
+    slots_ = buffer_->slots.data();
+    size_ = buffer_->slots.size();
+  }
+  void grow(size_t id) {
+    buffer_->slots.resize(std::max(id + 1, size_ * 2));
+    look();
+  }
+
   std::unique_ptr<ScratchBuffer<Word>> buffer_;
+  Slot* slots_ = nullptr;  // what the buffer has
+  size_t size_ = 0;
+  uint32_t epoch_;
 };
 
 /// A value of any type for each of some nodes.
@@ -72,6 +89,7 @@ class NodeMap {
   T& operator[](UOp u) {
     uint32_t place = place_.get(u);
     if (place == 0) {
+      if (items_.empty()) items_.reserve(16);
       items_.emplace_back();
       place = static_cast<uint32_t>(items_.size());
       place_.set(u, place);

@@ -1,5 +1,6 @@
 #include "ir/rewrite.h"
 
+#include <bit>
 #include <map>
 
 #include "quern/error.h"
@@ -132,8 +133,36 @@ RuleSet::RuleSet(std::string_view name, std::vector<Rule> rules, Memo memo)
     : name_(name), rules_(std::move(rules)), memo_(memo) {
   for (size_t i = 0; i < rules_.size(); ++i)
     for (int op = 0; op < kNumOps; ++op)
-      if (rules_[i].root_ops().contains(static_cast<Op>(op)))
-        by_op_[static_cast<size_t>(op)].push_back({rules_[i].filter(), static_cast<uint32_t>(i)});
+      if (rules_[i].root_ops().contains(static_cast<Op>(op))) {
+        std::vector<Shelf>& shelves = by_op_[static_cast<size_t>(op)];
+        if (shelves.empty() || shelves.back().entries.size() == 64) shelves.emplace_back();
+        shelves.back().add({rules_[i].filter(), static_cast<uint32_t>(i)});
+      }
+}
+
+void RuleSet::Shelf::add(const Entry& entry) {
+  const RootFilter& f = entry.filter;
+  uint64_t bit = uint64_t{1} << entries.size();
+  auto admits = [](const RootFilter::Kind& kind, bool needed, size_t op) {
+    return op == kNumOps ? !needed : !needed || kind.ops.contains(static_cast<Op>(op));
+  };
+  for (size_t op = 0; op <= kNumOps; ++op) {
+    bool one = admits(f.src[0], f.min_src >= 1, op), two = admits(f.src[1], f.min_src >= 2, op);
+    if (one) first[op] |= bit;
+    if (two) second[op] |= bit;
+    if (one && f.commutes) crossed_first[op] |= bit;
+    if (two && f.commutes) crossed_second[op] |= bit;
+  }
+  for (size_t s = 0; s < scalar.size(); ++s)
+    if (f.root.scalars & scalar_bit(static_cast<Scalar>(s))) scalar[s] |= bit;
+  entries.push_back(entry);
+}
+
+uint64_t RuleSet::Shelf::admits(UOp node) const {
+  auto op_of = [&](size_t i) { return node.num_src() > i ? static_cast<size_t>(node.src(i).op()) : size_t{kNumOps}; };
+  size_t one = op_of(0), two = op_of(1);
+  uint64_t sources = (first[one] & second[two]) | (crossed_first[two] & crossed_second[one]);
+  return sources & scalar[static_cast<size_t>(node.dtype().scalar)];
 }
 
 RuleSet RuleSet::operator+(const RuleSet& more) const {
@@ -143,18 +172,16 @@ RuleSet RuleSet::operator+(const RuleSet& more) const {
 }
 
 UOp RuleSet::apply(UOp node, RewriteContext* context, int* fired) const {
-  const auto& entries = by_op_[static_cast<size_t>(node.op())];
-  if (entries.empty()) return UOp();
-  OpSet source_ops;
-  for (UOp s : node.src()) source_ops.insert(s.op());
-  for (const Entry& e : entries) {
-    if (!source_ops.contains_all(e.filter.needed) || !e.filter.admits(node)) continue;
-    if (UOp made = rules_[e.rule].apply(node, context)) {
+  for (const Shelf& shelf : by_op_[static_cast<size_t>(node.op())])
+    for (uint64_t left = shelf.admits(node); left; left &= left - 1) {
+      const Entry& e = shelf.entries[static_cast<size_t>(std::countr_zero(left))];
+      if (!e.filter.admits(node)) continue;
+      UOp made = rules_[e.rule].apply(node, context);
+      if (!made) continue;
       if (counting) ++hits[{name_, rules_[e.rule].name()}];
       if (fired) *fired = static_cast<int>(e.rule);
       return made;
     }
-  }
   return UOp();
 }
 

@@ -33,9 +33,21 @@ class RuleSet {
     RootFilter filter;
     uint32_t rule;
   };
+  /// The rules for one op, up to 64. Which of them a node's scalar type and first two sources let through is a matter of a few
+  /// masks: a bit a rule, by the op of the source (kNumOps where there is none).
+  struct Shelf {
+    using Masks = std::array<uint64_t, kNumOps + 1>;
+    Masks first{}, second{};                    // the sources as they stand
+    Masks crossed_first{}, crossed_second{};    // the other way round, of rules whose pattern commutes
+    std::array<uint64_t, kNumScalars> scalar{};
+    std::vector<Entry> entries;
+
+    void add(const Entry& entry);
+    uint64_t admits(UOp node) const;
+  };
   std::string name_;
   std::vector<Rule> rules_;
-  std::array<std::vector<Entry>, kNumOps> by_op_;
+  std::array<std::vector<Shelf>, kNumOps> by_op_;
   Memo memo_;
 };
 

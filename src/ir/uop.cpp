@@ -83,33 +83,39 @@ std::vector<UOp> toposort(std::span<const UOp> roots) {
     const UOp* next;  // the next source to visit
     const UOp* end;
   };
-  // Kept by the thread, so that a walk allocates its result alone.
+  if (roots.empty()) return {};
+  // Kept by the thread, so that a walk allocates its result alone; each has room for every node of the graph.
   thread_local std::vector<UOp> order;
   thread_local std::vector<Frame> stack;
-  order.clear();
-  stack.clear();
+  size_t room = roots[0].graph().size();
+  if (order.size() < room) {
+    order.resize(room);
+    stack.resize(room);
+  }
+  UOp* done = order.data();
+  Frame* top = stack.data();  // behind the last
   NodeScratch<bool> seen;
   auto enter = [&](UOp u) {
     if (seen.get(u)) return;
     seen.set(u, true);
     if (u.num_src() == 0)
-      order.push_back(u);
+      *done++ = u;
     else
-      stack.push_back({u, u.src().data(), u.src().data() + u.num_src()});
+      *top++ = {u, u.src().data(), u.src().data() + u.num_src()};
   };
   for (UOp root : roots) {
     enter(root);
-    while (!stack.empty()) {
-      Frame& top = stack.back();
-      if (top.next == top.end) {
-        order.push_back(top.node);
-        stack.pop_back();
+    while (top != stack.data()) {
+      Frame& frame = top[-1];
+      if (frame.next == frame.end) {
+        *done++ = frame.node;
+        --top;
       } else {
-        enter(*top.next++);
+        enter(*frame.next++);
       }
     }
   }
-  return {order.begin(), order.end()};
+  return {order.data(), done};
 }
 
 bool depends_on(UOp root, UOp needle) {

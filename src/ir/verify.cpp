@@ -180,14 +180,14 @@ std::string shown(UOp n) {
 
 /// Sources come before users (an accumulator before the loops it runs over), and RANGE and IF are closed in the reverse order of their opening.
 void verify_order(std::span<const UOp> program) {
-  NodeMap<uint8_t> seen;
+  NodeScratch<uint8_t> seen;
   std::vector<UOp> open;
   for (UOp n : program) {
     if (seen.get(n)) fail(Spec::Linear, n, "twice in the program");
     for (UOp s : n.src())
       if (!seen.get(s) && !(n.is(Op::DefineAcc) && s.is(Op::Range)))
         fail(Spec::Linear, n, "before its source " + std::string(to_string(s.op())));
-    seen[n] = 1;
+    seen.set(n, 1);
     if (n.is(OpSet{Op::Range, Op::If})) open.push_back(n);
     if (!n.is(OpSet{Op::Endrange, Op::Endif})) continue;
     if (open.empty() || open.back() != n.src(0)) fail(Spec::Linear, n, "closes what is not the innermost scope");

@@ -49,7 +49,7 @@ class GatePlacer {
       barriers_ |= u.is(Op::Barrier);
     }
     if (!gated) return sink_;
-    for (UOp u : nodes_) done_[u] = placed(u);
+    for (UOp u : nodes_) done_.set(u, placed(u));
     return done_.get(sink_);
   }
 
@@ -89,7 +89,7 @@ class GatePlacer {
       first = false;
     }
     UOp region = common.empty() || !barriers_ ? UOp() : region_under(src, all_of(common));
-    NodeMap<UOp> moved;
+    NodeScratch<UOp> moved;
     for (UOp& store : src) {
       if (!store.is(Op::Store)) continue;
       UOp gate = gate_of(store), value = store.src(1);
@@ -120,14 +120,14 @@ class GatePlacer {
   /// An IF that waits for the barriers the stores' values need, or nothing if there are none or they stand inside of loops.
   UOp region_under(std::span<const UOp> stores, UOp condition) {
     std::vector<UOp> barriers, stack;
-    NodeMap<uint8_t> seen;
+    NodeScratch<uint8_t> seen;
     for (UOp s : stores)
       if (s.is(Op::Store)) stack.push_back(s.src(1));
     while (!stack.empty()) {
       UOp u = stack.back();
       stack.pop_back();
       if (seen.get(u)) continue;
-      seen[u] = 1;
+      seen.set(u, 1);
       if (u.is(Op::Barrier))
         barriers.push_back(u);
       else
@@ -148,12 +148,12 @@ class GatePlacer {
   }
 
   /// `value` with every load that waits for a barrier waiting for the IF instead.
-  UOp behind(UOp value, UOp region, NodeMap<UOp>& moved) {
+  UOp behind(UOp value, UOp region, NodeScratch<UOp>& moved) {
     std::vector<std::pair<UOp, uint32_t>> stack{{value, 0}};
     std::vector<UOp> src;
     while (!stack.empty()) {
       auto& [u, next] = stack.back();
-      if (u.is({Op::Barrier, Op::If})) moved[u] = u;
+      if (u.is({Op::Barrier, Op::If})) moved.set(u, u);
       if (moved.get(u)) {
         stack.pop_back();
         continue;
@@ -166,7 +166,7 @@ class GatePlacer {
       src.clear();
       for (UOp s : u.src()) src.push_back(moved.get(s));
       if (waits_for(u, Op::Barrier)) src.back() = region;
-      moved[u] = std::equal(src.begin(), src.end(), u.src().begin()) ? u : u.with_src(src);
+      moved.set(u, std::equal(src.begin(), src.end(), u.src().begin()) ? u : u.with_src(src));
       stack.pop_back();
     }
     return moved.get(value);
@@ -175,7 +175,7 @@ class GatePlacer {
   /// True if the node is computed again in each turn of a reduce loop.
   static bool is_inside_loop(UOp root) {
     std::vector<UOp> ranges;
-    NodeMap<uint64_t> open;  // loops a node is inside of, by their place in `ranges`
+    NodeScratch<uint64_t> open;  // loops a node is inside of, by their place in `ranges`
     for (UOp u : toposort(root)) {
       uint64_t mask = 0;
       for (UOp s : u.src()) mask |= open.get(s);
@@ -186,7 +186,7 @@ class GatePlacer {
       }
       if (u.is(Op::Assign))
         for (UOp r : loops_of(u.src(0))) mask &= ~open.get(r);
-      open[u] = mask;
+      open.set(u, mask);
     }
     return open.get(root) != 0;
   }
@@ -195,7 +195,7 @@ class GatePlacer {
   UOp sink_;
   std::vector<UOp> nodes_;
   bool barriers_ = false;
-  NodeMap<UOp> done_;
+  NodeScratch<UOp> done_;
   std::vector<UOp> src_;
 };
 

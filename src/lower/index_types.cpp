@@ -125,9 +125,9 @@ class IndexTypes {
     for (size_t i = first; i < src.size(); ++i) t = wider(t, src[i].dtype().scalar);
     if (!u.is(kAluOps | OpSet{Op::Vectorize, Op::Gep, Op::Load, Op::Assign, Op::DefineAcc}))
       throw InternalError("index arithmetic by " + std::string(to_string(u.op())));
-    std::vector<UOp> operands(src.begin(), src.end());
-    for (size_t i = first; i < operands.size(); ++i) operands[i] = in_type(operands[i], t);
-    return graph_.node(u.op(), DType(t, u.dtype().count), operands, u.arg());
+    operands_.assign(src.begin(), src.end());
+    for (size_t i = first; i < operands_.size(); ++i) operands_[i] = in_type(operands_[i], t);
+    return graph_.node(u.op(), DType(t, u.dtype().count), operands_, u.arg());
   }
 
   UOp variable(UOp u, DType typed) {
@@ -139,6 +139,7 @@ class IndexTypes {
 
   Graph& graph_;
   std::vector<UOp> nodes_;
+  std::vector<UOp> operands_;  ///< of the node being made
   std::map<std::string, UOp> typed_variables_;  ///< those that the kernel also uses as data: one argument, one type
 };
 

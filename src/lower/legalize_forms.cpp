@@ -64,7 +64,9 @@ class FormLegalizer {
       case Op::Vectorize:
         if (src.size() == 1) return src[0];
         break;
-      case Op::Mul: return multiply(src[0], src[1]);
+      case Op::Mul:
+        if (UOp other = multiply(src[0], src[1])) return other;
+        break;
       case Op::Idiv:
       case Op::Mod:
         if (UOp simple = divide(u.op(), src[0], src[1])) return simple;
@@ -79,7 +81,9 @@ class FormLegalizer {
       case Op::Sub:
         if (!has(Op::Sub)) return src[0] + negative(src[1]);
         break;
-      case Op::Add: return add(u, src[0], src[1]);
+      case Op::Add:
+        if (UOp other = add(u, src[0], src[1])) return other;
+        break;
       case Op::Mulacc:
         if (!has(Op::Mulacc)) return src[0] * src[1] + src[2];
         break;
@@ -123,12 +127,15 @@ class FormLegalizer {
     return taken.size() == 1 ? taken[0] : u.graph().vectorize(taken);
   }
 
+  // Each of these: another form, or empty where the plain one is the best.
+
   UOp multiply(UOp a, UOp b) const {
-    if (a.is_const() && !b.is_const()) std::swap(a, b);
+    const bool turned = a.is_const() && !b.is_const();
+    if (turned) std::swap(a, b);
     if (a.dtype().is_bool()) return a & b;
     if (is_minus_one(b) && has(Op::Neg)) return a.alu(Op::Neg);
     if (auto bits = log2_of(b); bits && *bits > 0 && has(Op::Shl)) return shl(a, *bits);
-    return a * b;
+    return turned ? a * b : UOp();
   }
 
   /// Shifts and masks are right for dividends that are not negative only: division truncates.
@@ -141,16 +148,18 @@ class FormLegalizer {
 
   UOp add(UOp old, UOp a, UOp b) const {
     if (a.dtype().is_bool()) return a | b;
+    bool turned = false;
     if (has(Op::Mulacc)) {
       const bool contracts = accumulates_.get(old) != 0 || a.dtype().is_in(kWordInts);
-      if (contracts && b.is(Op::Mul)) std::swap(a, b);
+      turned = contracts && b.is(Op::Mul);
+      if (turned) std::swap(a, b);
       if (contracts && a.is(Op::Mul)) return a.graph().node(Op::Mulacc, a.dtype(), {a.src(0), a.src(1), b});
     }
     if (has(Op::Sub)) {
       if (b.is(Op::Neg)) return sub(a, b.src(0));
       if (a.is(Op::Neg)) return sub(b, a.src(0));
     }
-    return a + b;
+    return turned ? a + b : UOp();
   }
 
   /// The float additions by which reductions accumulate: those may be contracted with a product.
@@ -163,14 +172,14 @@ class FormLegalizer {
         UOp sum = stack.back();
         stack.pop_back();
         if (!sum.is(Op::Add) || accumulates_.get(sum)) continue;
-        accumulates_[sum] = 1;
+        accumulates_.set(sum, 1);
         stack.insert(stack.end(), sum.src().begin(), sum.src().end());
       }
     }
   }
 
   OpSet ops_;
-  NodeMap<uint8_t> accumulates_;
+  NodeScratch<uint8_t> accumulates_;
 };
 
 }  // namespace

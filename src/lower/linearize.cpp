@@ -97,6 +97,7 @@ class Blocks {
 
   /// One pass from sources to users under the parents known so far.
   void settle() {
+    Mask last = 0, last_with = 0;  // neighbours mostly stand in the same blocks
     for (size_t i = 0; i < nodes_.size(); ++i) {
       UOp u = nodes_[i];
       Spot& spot = spots_[i];
@@ -106,7 +107,8 @@ class Blocks {
       }
       Mask m = spot.opens;
       for (UOp s : u.src()) m |= spots_[place_.get(s)].outside;
-      spot.inside = spot.outside = m = with_parents(m);
+      if (m != last) last_with = with_parents(last = m);
+      spot.inside = spot.outside = m = last_with;
       if (u.is(Op::Assign)) {
         spot.outside = m & ~loops(u.src(0));
       } else if (u.is(Op::Barrier)) {
@@ -119,7 +121,10 @@ class Blocks {
 
   bool grow_parents() {
     bool grown = false;
+    Mask last = 0;
     for (const Spot& spot : spots_) {
+      if (spot.inside == last) continue;
+      last = spot.inside;
       for (Mask left = spot.inside; left; left &= left - 1) {
         Mask& parents = parents_[static_cast<size_t>(lowest(left))];
         Mask outer = spot.inside & (bit(static_cast<size_t>(lowest(left))) - 1);
@@ -270,8 +275,8 @@ class Linearizer {
   void sort_edges() {
     // The accumulator changes only after all that read its old value in the same turn.
     if (!acc_assigns_.empty()) {
-      NodeMap<UOp> assign_of;
-      for (auto [acc, assign] : acc_assigns_) assign_of[acc] = assign;
+      NodeScratch<UOp> assign_of;
+      for (auto [acc, assign] : acc_assigns_) assign_of.set(acc, assign);
       for (UOp u : nodes_)
         for (UOp s : u.src())
           if (s.is(Op::DefineAcc))

@@ -113,11 +113,11 @@ std::optional<Clause> clause_of(UOp condition, UOp r) {
 /// `u` at r = v, reading memory only where the gate holds. Empty if something other than values depends on r.
 UOp at_value(UOp u, UOp r, UOp v, UOp gate) {
   if (!depends_on(u, r)) return u;
-  NodeMap<UOp> done;
+  NodeScratch<UOp> done;
   std::vector<UOp> src;
   for (UOp n : toposort(u)) {
     if (n == r) {
-      done[n] = v;
+      done.set(n, v);
       continue;
     }
     src.clear();
@@ -133,7 +133,7 @@ UOp at_value(UOp u, UOp r, UOp v, UOp gate) {
       else
         src.push_back(gate);
     }
-    done[n] = same ? n : n.with_src(src);
+    done.set(n, same ? n : n.with_src(src));
   }
   return done.get(u);
 }

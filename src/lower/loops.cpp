@@ -22,27 +22,28 @@ class LoopSeparator {
 
   UOp run() {
     if (!find_clashes()) return sink_;
-    NodeMap<UOp> done;
+    NodeScratch<UOp> done;
     std::vector<UOp> src;
     for (UOp u : nodes_) {
       if (Mask clash = clash_.get(u)) {
-        done[u] = with_own_loops(u, clash, done);
+        done.set(u, with_own_loops(u, clash, done));
         continue;
       }
       src.clear();
       for (UOp s : u.src()) src.push_back(done.get(s));
-      done[u] = std::equal(src.begin(), src.end(), u.src().begin()) ? u : u.with_src(src);
+      done.set(u, std::equal(src.begin(), src.end(), u.src().begin()) ? u : u.with_src(src));
     }
     return done.get(sink_);
   }
 
  private:
   Mask bit(UOp range) {
-    uint8_t& number = number_[range];
+    uint8_t number = number_.get(range);
     if (number == 0) {
       if (ranges_.size() == 64) throw InternalError("over 64 reduce loops in one kernel");
       ranges_.push_back(range);
       number = static_cast<uint8_t>(ranges_.size());
+      number_.set(range, number);
       sets_.push_back(0);
     }
     return Mask{1} << (number - 1);
@@ -72,9 +73,9 @@ class LoopSeparator {
   }
 
   /// The ASSIGN `u` with the loops of `clash` replaced by fresh ones, the same for all that clash alike.
-  UOp with_own_loops(UOp u, Mask clash, const NodeMap<UOp>& done) {
+  UOp with_own_loops(UOp u, Mask clash, const NodeScratch<UOp>& done) {
     UOp acc = u.src(0);
-    NodeMap<UOp> renamed;
+    NodeScratch<UOp> renamed;
     Mask set = 0;
     for (UOp r : loops_of(acc)) set |= bit(r);
     for (UOp r : loops_of(acc)) {
@@ -85,7 +86,7 @@ class LoopSeparator {
         arg.axis = kRepeatedAxes + static_cast<int32_t>(fresh_.size());
         fresh = r.with_arg(arg);
       }
-      renamed[r] = fresh;
+      renamed.set(r, fresh);
     }
     std::vector<UOp> src;
     for (UOp below : toposort(u)) {
@@ -94,12 +95,12 @@ class LoopSeparator {
       if (below != u && below.is(Op::Assign))
         for (UOp r : loops_of(below.src(0))) closes |= (bit(r) & clash) != 0;
       if (closes) {
-        renamed[below] = done.get(below);
+        renamed.set(below, done.get(below));
         continue;
       }
       src.clear();
       for (UOp s : below.src()) src.push_back(renamed.get(s));
-      renamed[below] = below.with_src(src);
+      renamed.set(below, below.with_src(src));
     }
     return renamed.get(u);
   }
@@ -108,7 +109,7 @@ class LoopSeparator {
   std::vector<UOp> nodes_;
   std::vector<UOp> ranges_;
   std::vector<Mask> sets_;   ///< by RANGE: the set of loops it is reduced in
-  NodeMap<uint8_t> number_;  ///< of a RANGE, from 1
+  NodeScratch<uint8_t> number_;  ///< of a RANGE, from 1
   NodeMap<Mask> closed_;     ///< the loops that have ended where a node is computed
   NodeMap<Mask> clash_, depth_;
   std::map<std::tuple<Mask, Mask, uint32_t>, UOp> fresh_;

@@ -11,7 +11,7 @@ namespace quern {
 /// (`same`: none of them changed). Each node is visited once, without recursion; what a step makes is not visited again.
 template <class Step>
 UOp rebuild(std::span<const UOp> nodes, Step&& step) {
-  NodeMap<UOp> done;
+  NodeScratch<UOp> done;
   std::vector<UOp> src;
   for (UOp u : nodes) {
     src.clear();
@@ -20,7 +20,7 @@ UOp rebuild(std::span<const UOp> nodes, Step&& step) {
       src.push_back(done.get(s));
       same &= src.back() == s;
     }
-    done[u] = step(u, std::span<const UOp>(src), same);
+    done.set(u, step(u, std::span<const UOp>(src), same));
   }
   return done.get(nodes.back());
 }

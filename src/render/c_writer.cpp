@@ -77,7 +77,7 @@ CWriter::CWriter(const CDialect& dialect, const LinearProgram& linear)
       prelude_(dialect),
       launch_(launch_of(linear)),
       values_(linear.uops.size() + 1) {
-  for (size_t i = linear.uops.size(); i-- > 0;) place_[linear.uops[i]] = static_cast<uint32_t>(i + 1);
+  for (size_t i = linear.uops.size(); i-- > 0;) place_.set(linear.uops[i], static_cast<uint32_t>(i + 1));
 }
 
 std::string CWriter::write(const std::string& name) {

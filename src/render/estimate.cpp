@@ -54,19 +54,19 @@ class Sum {
 /// The same expression in index arithmetic: a linear program's sizes are machine ints.
 UOp as_index(UOp u) {
   Graph& graph = u.graph();
-  NodeMap<UOp> made;
+  NodeScratch<UOp> made;
   for (UOp n : toposort(u)) {
     if (n.is_const()) {
-      made[n] = graph.const_index(static_cast<int64_t>(n.const_int()));
+      made.set(n, graph.const_index(static_cast<int64_t>(n.const_int())));
     } else if (n.is(Op::Cast)) {
-      made[n] = made[n.src(0)];
+      made.set(n, made.get(n.src(0)));
     } else {
       std::vector<UOp> src;
-      for (UOp s : n.src()) src.push_back(made[s]);
-      made[n] = graph.node(n.op(), n.dtype().is_bool() ? n.dtype() : DType(Scalar::Index), src, n.arg());
+      for (UOp s : n.src()) src.push_back(made.get(s));
+      made.set(n, graph.node(n.op(), n.dtype().is_bool() ? n.dtype() : DType(Scalar::Index), src, n.arg()));
     }
   }
-  return made[u];
+  return made.get(u);
 }
 
 void multiply(Factor& f, const SInt& size) {
@@ -106,13 +106,12 @@ class IndexArithmetic {
     while (!stack_.empty()) {
       UOp u = stack_.back();
       stack_.pop_back();
-      uint8_t& seen = marked_[u];
-      if (seen) continue;
-      seen = 1;
+      if (marked_.get(u)) continue;
+      marked_.set(u, 1);
       for (UOp s : u.src()) stack_.push_back(s);
     }
   }
-  NodeMap<uint8_t> marked_;
+  NodeScratch<uint8_t> marked_;
   std::vector<UOp> stack_;
 };
 

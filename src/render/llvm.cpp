@@ -18,7 +18,7 @@ namespace {
 class LlvmWriter {
  public:
   explicit LlvmWriter(const LinearProgram& linear) : linear_(linear), values_(linear.uops.size() + 1) {
-    for (size_t i = linear.uops.size(); i-- > 0;) place_[linear.uops[i]] = static_cast<uint32_t>(i + 1);
+    for (size_t i = linear.uops.size(); i-- > 0;) place_.set(linear.uops[i], static_cast<uint32_t>(i + 1));
   }
 
   std::string write(const std::string& name) {
@@ -308,7 +308,7 @@ class LlvmWriter {
 
   const LinearProgram& linear_;
   LlvmOps ops_;
-  NodeMap<uint32_t> place_;    // of a node in values_
+  NodeScratch<uint32_t> place_;    // of a node in values_
   std::vector<Value> values_;  // [0]: of what is not in the program
   std::vector<UOp> written_;
   std::vector<Open> open_;

@@ -21,7 +21,7 @@ class PtxWriter {
  public:
   PtxWriter(const LinearProgram& linear, const Target& target)
       : linear_(linear), target_(target), lanes_(linear.uops.size() + 1), launch_(launch_of(linear)) {
-    for (size_t i = linear.uops.size(); i-- > 0;) place_[linear.uops[i]] = static_cast<uint32_t>(i + 1);
+    for (size_t i = linear.uops.size(); i-- > 0;) place_.set(linear.uops[i], static_cast<uint32_t>(i + 1));
   }
 
   std::string write(const std::string& name) {
@@ -66,7 +66,7 @@ class PtxWriter {
     for (size_t i = 0; i < linear_.uops.size(); ++i) {
       UOp u = linear_.uops[i];
       for (UOp s : u.src())
-        if (s.is(Op::DefineAcc) && !u.is(Op::Assign)) last_read_[s] = static_cast<uint32_t>(i);
+        if (s.is(Op::DefineAcc) && !u.is(Op::Assign)) last_read_.set(s, static_cast<uint32_t>(i));
       if (u.is(Op::Store)) written_.push_back(access_of(u.src(0)).buffer);
     }
   }
@@ -375,9 +375,9 @@ class PtxWriter {
   const LinearProgram& linear_;
   const Target& target_;
   PtxOps ops_;
-  NodeMap<uint32_t> place_;   // of a node in lanes_
+  NodeScratch<uint32_t> place_;   // of a node in lanes_
   std::vector<Lanes> lanes_;  // [0]: of what is not in the program
-  NodeMap<uint32_t> last_read_;
+  NodeScratch<uint32_t> last_read_;
   std::vector<UOp> written_;
   std::vector<Scope> scopes_;
   std::vector<PtxValue> sources_;
