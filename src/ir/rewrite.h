@@ -37,8 +37,8 @@ class RuleSet {
   /// masks: a bit a rule, by the op of the source (kNumOps where there is none).
   struct Shelf {
     using Masks = std::array<uint64_t, kNumOps + 1>;
-    Masks first{}, second{};                    // the sources as they stand
-    Masks crossed_first{}, crossed_second{};    // the other way round, of rules whose pattern commutes
+    Masks first{}, second{};                  // the sources as they stand
+    Masks crossed_first{}, crossed_second{};  // the other way round, of rules whose pattern commutes
     std::array<uint64_t, kNumScalars> scalar{};
     std::vector<Entry> entries;
 

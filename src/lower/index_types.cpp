@@ -139,7 +139,7 @@ class IndexTypes {
 
   Graph& graph_;
   std::vector<UOp> nodes_;
-  std::vector<UOp> operands_;  ///< of the node being made
+  std::vector<UOp> operands_;                   ///< of the node being made
   std::map<std::string, UOp> typed_variables_;  ///< those that the kernel also uses as data: one argument, one type
 };
 

@@ -108,9 +108,9 @@ class LoopSeparator {
   UOp sink_;
   std::vector<UOp> nodes_;
   std::vector<UOp> ranges_;
-  std::vector<Mask> sets_;   ///< by RANGE: the set of loops it is reduced in
+  std::vector<Mask> sets_;       ///< by RANGE: the set of loops it is reduced in
   NodeScratch<uint8_t> number_;  ///< of a RANGE, from 1
-  NodeMap<Mask> closed_;     ///< the loops that have ended where a node is computed
+  NodeMap<Mask> closed_;         ///< the loops that have ended where a node is computed
   NodeMap<Mask> clash_, depth_;
   std::map<std::tuple<Mask, Mask, uint32_t>, UOp> fresh_;
 };

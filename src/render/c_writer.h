@@ -117,8 +117,8 @@ class CWriter {
   const LinearProgram& linear_;
   CPrelude prelude_;
   Launch launch_;
-  NodeScratch<uint32_t> place_;    // of a node in values_
-  std::vector<Value> values_;  // [0]: of what is not in the program
+  NodeScratch<uint32_t> place_;  // of a node in values_
+  std::vector<Value> values_;    // [0]: of what is not in the program
   std::vector<UOp> buffers_, vars_, written_, read_;
   std::vector<UOp> waiting_;  // expressions over accumulators that stand in no line yet
   std::vector<Scope> scopes_;

@@ -308,8 +308,8 @@ class LlvmWriter {
 
   const LinearProgram& linear_;
   LlvmOps ops_;
-  NodeScratch<uint32_t> place_;    // of a node in values_
-  std::vector<Value> values_;  // [0]: of what is not in the program
+  NodeScratch<uint32_t> place_;  // of a node in values_
+  std::vector<Value> values_;    // [0]: of what is not in the program
   std::vector<UOp> written_;
   std::vector<Open> open_;
   std::vector<std::string> chunks_;  // the body; loop headers are filled in when their loop closes

@@ -375,8 +375,8 @@ class PtxWriter {
   const LinearProgram& linear_;
   const Target& target_;
   PtxOps ops_;
-  NodeScratch<uint32_t> place_;   // of a node in lanes_
-  std::vector<Lanes> lanes_;  // [0]: of what is not in the program
+  NodeScratch<uint32_t> place_;  // of a node in lanes_
+  std::vector<Lanes> lanes_;     // [0]: of what is not in the program
   NodeScratch<uint32_t> last_read_;
   std::vector<UOp> written_;
   std::vector<Scope> scopes_;
