@@ -183,7 +183,6 @@ struct RootFilter {
   bool commutes = false;
   bool all = false;   // src[0] is the kind of each source
   bool same = false;  // the first two sources are the same node
-  OpSet needed;       // ops that must be among the sources
   bool (*test)(UOp root) = nullptr;
 
   bool admits(UOp u) const {

@@ -217,10 +217,6 @@ class RuleProgram {
       filter.same = first >= 0 && first == steps_[root.children[1]].slot;
     }
     for (size_t i = 0; i < std::min<size_t>(2, root.num_children); ++i) filter.src[i] = steps_[root.children[i]].kind;
-    for (size_t i = 0; i < root.num_children; ++i) {
-      uint64_t ops = steps_[root.children[i]].kind.ops.bits();
-      if (std::popcount(ops) == 1) filter.needed.insert(static_cast<Op>(std::countr_zero(ops)));
-    }
   }
 
   // ---- matching ----

@@ -134,7 +134,7 @@ class FormLegalizer {
     if (turned) std::swap(a, b);
     if (a.dtype().is_bool()) return a & b;
     if (is_minus_one(b) && has(Op::Neg)) return a.alu(Op::Neg);
-    if (auto bits = log2_of(b); bits && *bits > 0 && has(Op::Shl)) return shl(a, *bits);
+    if (int bits = log2_of(b).value_or(0); bits > 0 && has(Op::Shl)) return shl(a, bits);
     return turned ? a * b : UOp();
   }
 

@@ -55,6 +55,18 @@ TEST(Interning, survives_the_growth_of_its_table) {
   EXPECT_EQ(g.size(), 50000u);
 }
 
+TEST(Nodes, may_have_more_sources_than_a_block_of_memory_holds) {
+  Graph g;
+  std::vector<UOp> many;
+  for (int i = 0; i < 20000; ++i) many.push_back(g.const_index(i));
+  UOp before = g.const_index(-1), wide = g.node(Op::Sink, Scalar::Void, many), after = g.const_index(-2);
+  ASSERT_EQ(wide.num_src(), many.size());
+  for (size_t i = 0; i < many.size(); ++i) ASSERT_EQ(wide.src(i), many[i]);
+  EXPECT_EQ(g.node(Op::Sink, Scalar::Void, many), wide);
+  EXPECT_EQ(before.const_int(), -1);
+  EXPECT_EQ(after.const_int(), -2);
+}
+
 TEST(Toposort, puts_sources_before_users_once_each) {
   Graph g;
   UOp x = g.variable("x", 0, 9), sum = x + x, root = (sum * sum) + x;

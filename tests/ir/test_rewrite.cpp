@@ -55,6 +55,22 @@ TEST_F(Rules, do_not_fire_on_what_only_looks_alike) {
     EXPECT_EQ(graph_rewrite(node, rules()), node) << print(node);
 }
 
+TEST_F(Rules, of_one_op_may_be_more_than_a_word_has_bits) {
+  std::vector<Rule> many;
+  for (int i = 0; i < 150; ++i) many.push_back({"add " + std::to_string(i), x + (1000 + i), pat::lit(i)});
+  many.push_back({"second to match", x + 1007, pat::lit(-1)});
+  many.push_back({"last", (x * y) + y, pat::lit(-2)});
+  const RuleSet set("many", std::move(many));
+  for (int i = 0; i < 150; ++i) {
+    EXPECT_EQ(set.apply(g.node(Op::Add, Scalar::Index, {a, n(1000 + i)})), n(i));
+    EXPECT_EQ(set.apply(g.node(Op::Add, Scalar::Index, {n(1000 + i), a})), n(i));
+  }
+  EXPECT_EQ(set.apply(g.node(Op::Add, Scalar::Index, {a * b, b})), n(-2));
+  EXPECT_EQ(set.apply(g.node(Op::Add, Scalar::Index, {b, a * b})), n(-2));
+  EXPECT_FALSE(set.apply(g.node(Op::Add, Scalar::Index, {a, n(1150)})));
+  EXPECT_FALSE(set.apply(g.node(Op::Mul, Scalar::Index, {a, n(1000)})));
+}
+
 TEST_F(Rules, tell_a_types_zero_from_anothers) {
   UOp f = g.node(Op::Noop, Scalar::Float);
   const RuleSet ints("ints", {{"add zero", pat::var("x", kAllInts) + 0, x}});

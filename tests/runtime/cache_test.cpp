@@ -319,10 +319,10 @@ TEST_F(Cache, stands_where_the_settings_say) {
     return c ? c->file().string() : "none";
   };
   EXPECT_EQ(file_of({}), "none");
-  EXPECT_EQ(file_of({{"HOME", "/home/me"}}), "/home/me/.cache/quern/cache.db");
-  EXPECT_EQ(file_of({{"HOME", "/home/me"}, {"XDG_CACHE_HOME", "/x"}}), "/x/quern/cache.db");
-  EXPECT_EQ(file_of({{"HOME", "/home/me"}, {"XDG_CACHE_HOME", "relative"}}), "/home/me/.cache/quern/cache.db");
-  EXPECT_EQ(file_of({{"HOME", "/home/me"}, {"QUERN_CACHE", "off"}}), "none");
+  EXPECT_EQ(file_of({{"HOME", "/a"}}), "/a/.cache/quern/cache.db");
+  EXPECT_EQ(file_of({{"HOME", "/a"}, {"XDG_CACHE_HOME", "/x"}}), "/x/quern/cache.db");
+  EXPECT_EQ(file_of({{"HOME", "/a"}, {"XDG_CACHE_HOME", "relative"}}), "/a/.cache/quern/cache.db");
+  EXPECT_EQ(file_of({{"HOME", "/a"}, {"QUERN_CACHE", "off"}}), "none");
   EXPECT_EQ(file_of({{"QUERN_CACHE", "/y/z.db"}}), "/y/z.db");
 }
 
