@@ -86,6 +86,13 @@ TEST_F(Command, takes_corpora_of_indented_kernels_and_bytes_of_no_text) {
   EXPECT_THAT(r.out, HasSubstr("S??INK"));
 }
 
+TEST_F(Command, exits_1_if_a_kernel_of_a_corpus_failed) {
+  std::string corpus = "corpus " + file("half.jsonl", nlohmann::json{{"h", "bad"}, {"ast", "UOp(Ops.SINK"}}.dump() + "\n");
+  for (const std::string& arguments : {corpus, corpus + " --emit jsonl", corpus + " --execute CPU"})
+    EXPECT_EQ(quern(arguments).status, 1) << arguments;
+  EXPECT_EQ(quern("corpus " + kernel("matmul")).status, 0);
+}
+
 TEST_F(Command, exits_2_where_its_output_or_its_messages_cannot_be_written) {
   for (const char* command : {"targets", "--help", "corpus"}) {
     const std::string all = command == std::string("corpus") ? "corpus --emit jsonl " + kernel("matmul") : command;
