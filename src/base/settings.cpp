@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include <quern/error.h>
 
@@ -29,6 +30,25 @@ constexpr std::array kTable = {
                 "where compiled programs are kept: a file, or off; empty: quern/cache.db in the user's cache"},
     SettingInfo{"QUERN_CACHE_SIZE", SettingType::Int, "1024",
                 "MiB of compiled programs to keep; the least recently used go first", 0, int64_t{1} << 40},
+    SettingInfo{
+        "BEAM", SettingType::Int, "0",
+        "kernels that each step of a search goes on from; where it is not 0, run searches for opts that are not known",
+        0, 1000},
+    SettingInfo{"BEAM_PADTO", SettingType::Int, "1", "1: a search also pads axes", 0, 1},
+    SettingInfo{"BEAM_UPCAST_MAX", SettingType::Int, "256", "lanes that a search upcasts and unrolls to at most", 1,
+                int64_t{1} << 20},
+    SettingInfo{"BEAM_LOCAL_MAX", SettingType::Int, "1024", "threads that a search gives a group at most", 1,
+                int64_t{1} << 20},
+    SettingInfo{"BEAM_UOPS_MAX", SettingType::Int, "3000", "UOps that a search's programs have at most; 0: any number",
+                0, int64_t{1} << 30},
+    SettingInfo{"BEAM_MIN_PROGRESS", SettingType::Real, "0.01",
+                "microseconds; a search ends with the step that gains less", 0, 1'000'000},
+    SettingInfo{"BEAM_TIMEOUT_SEC", SettingType::Int, "10", "seconds after which a search gives up a candidate", 1,
+                86'400},
+    SettingInfo{"PARALLEL", SettingType::Int, "0", "threads that a search compiles on; 0: one a processor", 0, 1024},
+    SettingInfo{"IGNORE_BEAM_CACHE", SettingType::Int, "0", "1: search again for what is known", 0, 1},
+    SettingInfo{"QUERN_TUNED", SettingType::Text, "",
+                "where opts that searches found are kept: a file, or off; empty: quern/tuned.db in the user's cache"},
     SettingInfo{"XDG_CACHE_HOME", SettingType::Text, "", "the user's cache folder; empty: .cache in HOME"},
     SettingInfo{"HOME", SettingType::Text, "", "the user's folder; with neither, nothing is kept"},
     SettingInfo{"QUERN_RECORD", SettingType::Text, "",
@@ -49,16 +69,19 @@ const SettingInfo& find(std::string_view name) {
   throw Error("no setting is called '" + std::string(name) + "': there are " + known);
 }
 
-int64_t to_number(const SettingInfo& row, std::string_view value) {
-  int64_t number = 0;
+double to_number(const SettingInfo& row, std::string_view value) {
+  const bool whole = row.type == SettingType::Int;
+  int64_t integer = 0;
+  double number = 0;
   const char* end = value.data() + value.size();
-  auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc{} || stop != end)
+  auto [stop, error] = whole ? std::from_chars(value.data(), end, integer) : std::from_chars(value.data(), end, number);
+  if (error != std::errc{} || stop != end || std::isnan(number))
     throw Error("setting " + std::string(row.name) + " takes a number, not '" + std::string(value) + "'");
-  if (number < row.min || number > row.max)
+  if (whole ? integer < row.min || integer > row.max
+            : number < static_cast<double>(row.min) || number > static_cast<double>(row.max))
     throw Error("setting " + std::string(row.name) + " takes " + std::to_string(row.min) + " to " +
-                std::to_string(row.max) + ", not " + std::to_string(number));
-  return number;
+                std::to_string(row.max) + ", not " + std::string(value));
+  return whole ? static_cast<double>(integer) : number;
 }
 
 void expect_type(const SettingInfo& row, SettingType type) {
@@ -67,19 +90,33 @@ void expect_type(const SettingInfo& row, SettingType type) {
 
 }  // namespace
 
+std::string_view to_string(SettingType type) {
+  return type == SettingType::Int ? "int" : type == SettingType::Real ? "real" : "text";
+}
+
 std::span<const SettingInfo> all_settings() { return kTable; }
 
 void Settings::set(std::string_view name, std::string_view value) {
   const SettingInfo& row = find(name);
-  int64_t number = row.type == SettingType::Int ? to_number(row, value) : 0;
+  const double number = row.type == SettingType::Text ? 0 : to_number(row, value);
   values_[std::string(name)] = Value{std::string(value), number};
 }
 
 int64_t Settings::number(std::string_view name) const {
-  const SettingInfo& row = find(name);
-  expect_type(row, SettingType::Int);
+  expect_type(find(name), SettingType::Int);
+  return static_cast<int64_t>(number_of(name));
+}
+
+double Settings::real(std::string_view name) const {
+  expect_type(find(name), SettingType::Real);
+  return number_of(name);
+}
+
+double Settings::number_of(std::string_view name) const {
   auto found = values_.find(name);
-  return found != values_.end() ? found->second.number : to_number(row, row.default_value);
+  if (found != values_.end()) return found->second.number;
+  const SettingInfo& row = find(name);
+  return to_number(row, row.default_value);
 }
 
 std::string Settings::text(std::string_view name) const {

@@ -7,7 +7,8 @@
 
 namespace quern {
 
-enum class SettingType : uint8_t { Int, Text };
+enum class SettingType : uint8_t { Int, Real, Text };
+std::string_view to_string(SettingType type);  ///< "int"
 
 /// A row of the table of all settings.
 struct SettingInfo {
@@ -15,7 +16,7 @@ struct SettingInfo {
   SettingType type;
   std::string_view default_value;
   std::string_view help;
-  int64_t min = 0;  ///< of Int settings
+  int64_t min = 0;  ///< of Int and Real settings
   int64_t max = 0;
 };
 
@@ -29,6 +30,7 @@ class Settings {
   /// Throws quern::Error for a name not in the table, or a value that is not of its type or range.
   void set(std::string_view name, std::string_view value);
   int64_t number(std::string_view name) const;
+  double real(std::string_view name) const;
   std::string text(std::string_view name) const;
   /// As it was written, or the default.
   std::string value(std::string_view name) const;
@@ -40,8 +42,10 @@ class Settings {
  private:
   struct Value {
     std::string text;
-    int64_t number = 0;
+    double number = 0;  // whole ones are exact: no bound of a setting is beyond 2^53
   };
+  double number_of(std::string_view name) const;
+
   std::map<std::string, Value, std::less<>> values_;
 };
 

@@ -48,6 +48,10 @@ void Statement::bind_at(int position, int64_t value) {
   if (int code = sqlite3_bind_int64(handle_, position, value); code != SQLITE_OK) database_.fail(code);
 }
 
+void Statement::bind_at(int position, double value) {
+  if (int code = sqlite3_bind_double(handle_, position, value); code != SQLITE_OK) database_.fail(code);
+}
+
 void Statement::bind_at(int position, const std::string& value) {
   int code = sqlite3_bind_text64(handle_, position, value.data(), value.size(), SQLITE_STATIC, SQLITE_UTF8);
   if (code != SQLITE_OK) database_.fail(code);
@@ -72,6 +76,7 @@ bool Statement::step() {
 void Statement::reset() { sqlite3_reset(handle_); }
 
 int64_t Statement::number(int column) const { return sqlite3_column_int64(handle_, column); }
+double Statement::real(int column) const { return sqlite3_column_double(handle_, column); }
 
 std::string Statement::text(int column) const {
   const void* bytes = sqlite3_column_blob(handle_, column);

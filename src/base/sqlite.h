@@ -80,10 +80,12 @@ class Statement {
   void reset();
 
   int64_t number(int column) const;
+  double real(int column) const;
   std::string text(int column) const;  ///< bytes as they are, of text and blobs
 
  private:
   void bind_at(int position, int64_t value);
+  void bind_at(int position, double value);
   void bind_at(int position, const std::string& value);
   void bind_at(int position, const Blob& value);
 

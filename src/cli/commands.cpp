@@ -14,6 +14,8 @@ void add_commands(CLI::App& app, Context& context) {
   add_corpus(app, context);
   add_walk(app, context);
   add_replay(app, context);
+  add_tune(app, context);
+  add_db(app, context);
   add_cache(app, context);
   add_lists(app, context);
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "base/settings.h"
 #include "engine/replay.h"
+#include "engine/tune.h"
 #include "lower/lower.h"
 #include "optimize/kernel.h"
 #include "render/program.h"
@@ -22,6 +24,11 @@ struct Context {
   /// The opts to use where the command line names none: NOOPT turns the heuristics off.
   std::string default_opts() const { return settings.number("NOOPT") ? "none" : "heuristic"; }
   OptimizeOptions optimize_options(const std::string& opts) const;
+  /// The same for a kernel whose opts may be known from a search, or are to be searched for (setting BEAM) on `device`, where the
+  /// command line names none. Without a device it is whichever runs programs for the target.
+  OptimizeOptions optimize_options(const std::string& opts, UOp ast, const Target& target, Device* device);
+  /// Searches as the settings and `adjust` (if given) say. Ctrl-C ends the search, not the command.
+  Tuned tune(UOp ast, Device& device, const Target& target, const std::function<void(TuneOptions&)>& adjust = {});
   /// Prints the stages that QUERN_DUMP names to stderr.
   StageHook stage_hook() const;
   /// Tells what DEBUG asks for, on stderr: 1 shape and opts, 2 also the source.
@@ -32,7 +39,11 @@ struct Context {
   void finish_recording();
 
  private:
+  /// Null where nothing is kept.
+  TuningDatabase* tuning_database();
+
   std::mutex mutex_;
+  std::unique_ptr<TuningDatabase> tuning_;
   std::unique_ptr<ReplayRecorder> recorder_;  ///< null until there is something to record
 };
 
@@ -44,6 +55,8 @@ void add_compile(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_corpus(CLI::App& app, Context& context);
 void add_walk(CLI::App& app, Context& context);
+void add_tune(CLI::App& app, Context& context);
+void add_db(CLI::App& app, Context& context);
 void add_replay(CLI::App& app, Context& context);
 void add_cache(CLI::App& app, Context& context);
 void add_lists(CLI::App& app, Context& context);     ///< targets, devices, settings

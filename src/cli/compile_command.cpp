@@ -27,7 +27,7 @@ void print_stages(const Kernel& kernel) {
 void run_compile(const Options& o, Context& context) {
   LoadedKernel k = load_kernel(o.file);
   const Target& target = find_target(o.target);
-  OptimizeOptions options = context.optimize_options(o.opts);
+  OptimizeOptions options = context.optimize_options(o.opts, k.ast, target, nullptr);
   context.record(print(k.ast), target, options);
   Kernel kernel = optimize(k.ast, target, options);
   if (o.emit == "graph") return print_stages(kernel);
@@ -56,7 +56,8 @@ void add_compile(CLI::App& app, Context& context) {
   sub->add_option("FILE", o->file, "Kernel in the reference notation, .gz or not; - is standard input")->required();
   sub->add_option("--target", o->target, "Target (quern targets lists them)")->capture_default_str();
   sub->add_option("--opts", o->opts,
-                  "heuristic (default), reference, none, or a list such as \"UPCAST(0,4) LOCAL(1,8)\"");
+                  "heuristic, reference, none, or a list such as \"UPCAST(0,4) LOCAL(1,8)\"; default: the fastest "
+                  "known, or heuristic");
   sub->add_option("--emit", o->emit,
                   "source; ast: the optimized kernel; graph: after each stage; linear: the program; json")
       ->check(CLI::IsMember({"source", "ast", "graph", "linear", "json"}))

@@ -43,6 +43,28 @@ OptimizeOptions Context::optimize_options(const std::string& opts) const {
           .allow_tf32 = settings.number("ALLOW_TF32") != 0};
 }
 
+TuningDatabase* Context::tuning_database() {
+  if (!tuning_) tuning_ = open_tuning_database(settings);
+  return tuning_.get();
+}
+
+OptimizeOptions Context::optimize_options(const std::string& opts, UOp ast, const Target& target, Device* device) {
+  OptimizeOptions options = optimize_options(opts);
+  if (!opts.empty() || settings.number("NOOPT") != 0) return options;
+  if (device != nullptr && settings.number("BEAM") != 0) {
+    options.opts = tune(ast, *device, target).result.opts;
+    return options;
+  }
+  const std::filesystem::path file = tuning_file(settings);
+  if (file.empty() || !std::filesystem::exists(file)) return options;  // not made by a mere look
+  TuningDatabase* database = tuning_database();
+  if (database == nullptr) return options;
+  const std::optional<TuningResult> known =
+      device != nullptr ? known_opts(ast, *device, target, *database) : known_opts(ast, target, settings, *database);
+  if (known) options.opts = known->opts;
+  return options;
+}
+
 StageHook Context::stage_hook() const {
   std::string stages = settings.text("QUERN_DUMP");
   if (stages.empty()) return {};

@@ -5,6 +5,7 @@
 
 #include "quern/error.h"
 
+#include "base/parallel.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/json_records.h"

@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -21,10 +20,5 @@ struct LoadedKernel {
 };
 /// Parses the one kernel of a file: the notation itself, or a JSON line with "ast".
 LoadedKernel load_kernel(const std::string& path);
-
-/// Calls `work` for 0..count-1 on `jobs` threads and `done` for each index in order as results come in. What either
-/// throws ends it and comes out of here.
-void parallel_in_order(size_t count, int jobs, const std::function<void(size_t)>& work,
-                       const std::function<void(size_t)>& done);
 
 }  // namespace quern::cli

@@ -57,8 +57,8 @@ void list_settings() {
     default_width = std::max(default_width, default_of(s).size());
   }
   for (const SettingInfo& s : all_settings())
-    fmt::print("{:<{}} {:<5} default {:<{}}  {}\n", s.name, name_width, s.type == SettingType::Int ? "int" : "text",
-               default_of(s), default_width, s.help);
+    fmt::print("{:<{}} {:<5} default {:<{}}  {}\n", s.name, name_width, to_string(s.type), default_of(s), default_width,
+               s.help);
 }
 
 }  // namespace

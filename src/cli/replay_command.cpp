@@ -3,6 +3,7 @@
 
 #include "quern/error.h"
 
+#include "base/parallel.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "engine/replay.h"

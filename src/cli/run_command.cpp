@@ -96,7 +96,7 @@ void run_run(const Options& o, Context& context) {
   const Target& target = o.target.empty() ? device->default_target() : find_target(o.target);
   if (!device->accepts(target))
     throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), target.name));
-  OptimizeOptions options = context.optimize_options(o.opts);
+  OptimizeOptions options = context.optimize_options(o.opts, k.ast, target, device.get());
   context.record(print(k.ast), target, options);
   Kernel kernel = optimize(k.ast, target, options);
   Program program = compile(kernel, context.stage_hook());
@@ -106,8 +106,7 @@ void run_run(const Options& o, Context& context) {
   std::unique_ptr<Executable> exe = device->compile(program);
   Buffers buffers = make_inputs(k.ast, program, o.seed);
   load_inputs(program, o, buffers);
-  std::vector<Buffer*> pointers;
-  for (auto& b : buffers) pointers.push_back(b.get());
+  std::vector<Buffer*> pointers = pointers_to(buffers);
   double seconds = best_time(*exe, pointers, vars, o.repeat);
   fmt::print("{} on {} ({}): {:.1f} us\n", program.name, device->name(), target.name, seconds * 1e6);
   for (const auto& [at, path] : files) write_npy(path, *buffers[at]);
@@ -132,7 +131,8 @@ void add_run(CLI::App& app, Context& context) {
   sub->add_option("FILE", o->file, "Kernel in the reference notation, .gz or not; - is standard input")->required();
   sub->add_option("--device", o->device, "Device (quern devices lists them)")->capture_default_str();
   sub->add_option("--target", o->target, "Target to compile for, if not the device's own (INTERP runs any)");
-  sub->add_option("--opts", o->opts, "heuristic (default), reference, none, or a list of opts");
+  sub->add_option("--opts", o->opts,
+                  "heuristic, reference, none, or a list of opts; default: the fastest known, or heuristic");
   sub->add_flag("--check", o->check, "Compare every output with the plain kernel's, on random inputs");
   sub->add_option("--repeat", o->repeat, "Run this often and tell the best time")
       ->check(at_least(1))

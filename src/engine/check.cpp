@@ -83,17 +83,23 @@ Int128 total_bytes(const Program& p) {
   return sum;
 }
 
+bool uses_images(UOp ast) {
+  for (UOp u : toposort(ast))
+    if (u.is(Op::DefineGlobal) && u.dtype().is_image()) return true;
+  return false;
+}
+
+double run(Device& device, const Program& program, const Buffers& buffers, const VarValues& vars) {
+  return device.compile(program)->run(pointers_to(buffers), vars);
+}
+
+}  // namespace
+
 double estimated_ops(const Program& p) {
   auto value = [](const SInt& s) {
     return static_cast<double>(s.is_int() ? s.value() : static_cast<int64_t>(s.expr().vmax()));
   };
   return value(p.estimates.ops) + value(p.estimates.load_store_bytes) / 4;
-}
-
-bool uses_images(UOp ast) {
-  for (UOp u : toposort(ast))
-    if (u.is(Op::DefineGlobal) && u.dtype().is_image()) return true;
-  return false;
 }
 
 Buffers copy_of(const Buffers& from) {
@@ -104,14 +110,6 @@ Buffers copy_of(const Buffers& from) {
   }
   return copy;
 }
-
-double run(Device& device, const Program& program, const Buffers& buffers, const VarValues& vars) {
-  std::vector<Buffer*> pointers;
-  for (const auto& b : buffers) pointers.push_back(b.get());
-  return device.compile(program)->run(pointers, vars);
-}
-
-}  // namespace
 
 Buffers make_inputs(UOp ast, const Program& program, uint64_t seed) {
   Traits traits = traits_of(ast);
@@ -162,7 +160,7 @@ Tolerance tolerance_of(UOp ast, const TensorCore* core) {
   return t;
 }
 
-Difference compare_outputs(const Program& program, const Buffers& want, const Buffers& got,
+Difference compare_outputs(const Program& program, std::span<Buffer* const> want, std::span<Buffer* const> got,
                            const Tolerance& tolerance) {
   Difference result;
   for (size_t n = 0; n < program.globals.size(); ++n) {
@@ -239,7 +237,8 @@ CheckResult KernelCheck::operator()(const Kernel& kernel) {
     result.interpreted = plain.interpreted;
     Buffers buffers = copy_of(plain.inputs);
     result.seconds = run(device_, fast, buffers, plain.vars);
-    Difference d = compare_outputs(fast, plain.outputs, buffers, tolerance_of(ast, kernel.tensor_core()));
+    Difference d = compare_outputs(fast, pointers_to(plain.outputs), pointers_to(buffers),
+                                   tolerance_of(ast, kernel.tensor_core()));
     result.worst = d.worst;
     if (!d.equal) {
       result.kind = CheckResult::Kind::Mismatch;

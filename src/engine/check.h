@@ -12,8 +12,6 @@
 
 namespace quern {
 
-using Buffers = std::vector<std::unique_ptr<Buffer>>;
-
 /// Buffers for a program (in order of Program::globals), the inputs filled by a seed with values that mean something for the
 /// kernel: ints that gather stay inside what they index, floats are small multiples of 1/8 (so that most sums are exact in any
 /// order), positive where a logarithm, a root or a quotient is taken; random bits for ciphers.
@@ -35,7 +33,11 @@ struct Difference {
   double worst = 0;  ///< largest difference over the allowed one
 };
 /// NaN equals NaN.
-Difference compare_outputs(const Program& program, const Buffers& want, const Buffers& got, const Tolerance& tolerance);
+Difference compare_outputs(const Program& program, std::span<Buffer* const> want, std::span<Buffer* const> got,
+                           const Tolerance& tolerance);
+/// Operations of a run, bytes moved counted as a quarter each; at most, where sizes are symbolic.
+double estimated_ops(const Program& program);
+Buffers copy_of(const Buffers& buffers);
 
 struct CheckLimits {
   int64_t max_bytes = int64_t{2} << 30;     ///< of all buffers of one run

@@ -27,7 +27,4 @@ std::vector<std::string> base_texts(const Kernel& kernel);
 std::vector<std::string> launch_texts(const std::optional<std::array<SInt, 3>>& dims);
 Decision decision_of(const Kernel& fresh, const Kernel& optimized, const Program& program);
 
-/// A linear program as text, a UOp a line: number, op, dtype, sources by number, payload.
-std::string print_linear(const LinearProgram& program);
-
 }  // namespace quern

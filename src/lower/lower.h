@@ -31,4 +31,7 @@ UOp fold_memory(UOp expanded, const Target& target);
 UOp legalize(UOp folded, const Target& target);
 LinearProgram linearize(UOp legal);
 
+/// A linear program as text, a UOp a line: number, op, dtype, sources by number, payload.
+std::string print_linear(const LinearProgram& program);
+
 }  // namespace quern

@@ -5,11 +5,7 @@
 namespace quern {
 namespace {
 
-constexpr int64_t kMaxUpcasted = 256;
-constexpr int64_t kMaxThreads = 1024;
-
-/// Are there not too many lanes or threads? What a tensor core does by itself does not count.
-bool is_kept(const Kernel& kernel) {
+bool is_kept(const Kernel& kernel, const ActionLimits& limits) {
   Int128 lanes = 1, threads = 1, core_lanes = 1;
   if (const TensorCore* core = kernel.tensor_core()) {
     int64_t core_threads = 1;
@@ -23,7 +19,7 @@ bool is_kept(const Kernel& kernel) {
     if (upcasted && lanes < kUnbounded) lanes *= axis.size.value();
     if (threaded && threads < kUnbounded) threads *= axis.size.value();
   }
-  return lanes / core_lanes <= kMaxUpcasted && threads <= kMaxThreads;
+  return lanes / core_lanes <= limits.max_lanes && threads <= limits.max_threads;
 }
 
 bool takes_whole_axes(OptOp op, int axis) {
@@ -33,7 +29,7 @@ bool takes_whole_axes(OptOp op, int axis) {
 
 }  // namespace
 
-std::vector<int> legal_actions(const Kernel& kernel) {
+std::vector<int> legal_actions(const Kernel& kernel, const ActionLimits& limits) {
   std::vector<int> legal;
   const std::vector<Opt>& actions = search_actions();
   for (size_t i = 0; i < actions.size(); ++i) {
@@ -47,7 +43,7 @@ std::vector<int> legal_actions(const Kernel& kernel) {
       if (kernel.why_not(action)) continue;
     }
     Kernel changed = kernel;
-    if (!changed.try_apply(action) && is_kept(changed)) legal.push_back(static_cast<int>(i) + 1);
+    if (!changed.try_apply(action) && is_kept(changed, limits)) legal.push_back(static_cast<int>(i) + 1);
   }
   return legal;
 }

@@ -34,6 +34,12 @@ struct Axis {
 /// How tensor cores are used: 0 not, 1 the instruction, 2 only the shape, 3 emulated through local memory.
 enum class TensorCoreUse : uint8_t { Off = 0, Instruction = 1, ShapeOnly = 2, Emulated = 3 };
 
+/// How far a search goes. What a tensor core does by itself does not count.
+struct ActionLimits {
+  int64_t max_lanes = 256;     ///< upcast and unrolled
+  int64_t max_threads = 1024;  ///< local, grouped and mid-reduce upcast
+};
+
 /// The optimizer's state: an AST and how its axes are laid out for a target, which must outlive it. Copies are cheap: they share
 /// what does not change. All nodes are of the AST's graph.
 class Kernel {
@@ -87,7 +93,7 @@ class Kernel {
   bool operator==(const Kernel& other) const;
 
  private:
-  friend std::vector<int> legal_actions(const Kernel& kernel);
+  friend std::vector<int> legal_actions(const Kernel& kernel, const ActionLimits& limits);
 
   struct Fixed;  ///< what never changes: the AST, its buffers and reduces (optimize/kernel_parts.h)
   using Views = std::vector<TrackedView>;
@@ -165,8 +171,9 @@ class Kernel {
   bool padded_reduce_ = false;  ///< the last view is the full shape's, padded: what of it is inside
 };
 
-/// Numbers (from 1) of search_actions() that are legal and kept from here, as conformance/README.md says.
-std::vector<int> legal_actions(const Kernel& kernel);
+/// Numbers (from 1) of search_actions() that are legal and kept from here: those that lead to too many lanes or threads are not,
+/// nor an amount that is the whole axis where 0 says the same.
+std::vector<int> legal_actions(const Kernel& kernel, const ActionLimits& limits = {});
 
 struct OptimizeOptions {
   /// "none" (only what the target demands), "heuristic" or "reference" (required, tensor cores, else hand-coded), or a list as

@@ -32,6 +32,12 @@ Buffer::Buffer(Scalar dtype, int64_t size) : dtype_(dtype), size_(size), data_(n
   data_.reset(memory);
 }
 
+std::vector<Buffer*> pointers_to(const Buffers& buffers) {
+  std::vector<Buffer*> pointers;
+  for (const std::unique_ptr<Buffer>& b : buffers) pointers.push_back(b.get());
+  return pointers;
+}
+
 size_t Buffer::bytes() const { return static_cast<size_t>(size_) * static_cast<size_t>(bytes_of(dtype_)); }
 
 }  // namespace quern

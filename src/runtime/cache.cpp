@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/kept_file.h"
 #include "base/log.h"
 #include "base/sqlite.h"
 
@@ -314,21 +315,8 @@ CacheStats BinaryCache::clear() {
 }
 
 std::shared_ptr<BinaryCache> open_cache(const Settings& settings) {
-  std::string wanted = settings.text("QUERN_CACHE");
-  if (wanted == "off" || wanted == "0") return nullptr;
-  fs::path file = wanted;
-  if (wanted.empty()) {
-    std::string folder = settings.text("XDG_CACHE_HOME"), home = settings.text("HOME");
-    // A relative XDG_CACHE_HOME is to be ignored, says its specification.
-    if (!folder.empty() && folder.front() == '/')
-      file = fs::path(folder) / "quern" / "cache.db";
-    else if (!home.empty())
-      file = fs::path(home) / ".cache" / "quern" / "cache.db";
-    else
-      return nullptr;
-  }
-  std::error_code ignored;
-  if (fs::path absolute = fs::absolute(file, ignored); !absolute.empty()) file = absolute;
+  fs::path file = kept_file(settings, "QUERN_CACHE", "cache.db");
+  if (file.empty()) return nullptr;
   return std::make_shared<BinaryCache>(file, settings.number("QUERN_CACHE_SIZE") << 20);
 }
 

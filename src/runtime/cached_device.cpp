@@ -20,6 +20,8 @@ class CachedDevice final : public Device {
   bool accepts(const Target& target) const override { return device_->accepts(target); }
   std::string identity() const override { return device_->identity(); }
   std::string compiled_source(const Program& program) const override { return device_->compiled_source(program); }
+  bool survives_fork() const override { return device_->survives_fork(); }
+  std::string tuning_identity() const override { return device_->tuning_identity(); }
   std::unique_ptr<Executable> load(const Program& program, std::string_view binary) override {
     return device_->load(program, binary);
   }

@@ -40,6 +40,9 @@ class Buffer {
   std::unique_ptr<std::byte, Free> data_;
 };
 
+using Buffers = std::vector<std::unique_ptr<Buffer>>;
+std::vector<Buffer*> pointers_to(const Buffers& buffers);
+
 /// Values of a program's variables, by name.
 using VarValues = std::map<std::string, int64_t>;
 
@@ -69,6 +72,10 @@ class Device {
   virtual std::string compiled_source(const Program& program) const { return program.source; }
   /// From the binary of the same program's executable. Throws CompileError for one that the driver does not take.
   virtual std::unique_ptr<Executable> load(const Program& program, std::string_view binary);
+  /// True if a child process, forked at any time, can run its executables: the code is the host's and asks no driver.
+  virtual bool survives_fork() const { return false; }
+  /// Compiler and hardware that the time of a program depends on; empty where nothing can be told.
+  virtual std::string tuning_identity() const { return identity(); }
 };
 
 struct DeviceInfo {

@@ -44,6 +44,9 @@ TEST(Settings, refuse_unknown_names_and_values_of_another_type_or_range) {
   EXPECT_EQ(refusal("TC", "1x"), "setting TC takes a number, not '1x'");
   EXPECT_EQ(refusal("TC", ""), "setting TC takes a number, not ''");
   EXPECT_EQ(refusal("TC", "9"), "setting TC takes 0 to 3, not 9");
+  EXPECT_EQ(refusal("BEAM_MIN_PROGRESS", "0.5"), "accepted");
+  EXPECT_EQ(refusal("BEAM_MIN_PROGRESS", "nan"), "setting BEAM_MIN_PROGRESS takes a number, not 'nan'");
+  EXPECT_EQ(refusal("BEAM_MIN_PROGRESS", "-1"), "setting BEAM_MIN_PROGRESS takes 0 to 1000000, not -1");
   EXPECT_EQ(refusal("TC", "99999999999999999999"), "setting TC takes a number, not '99999999999999999999'");
 }
 
@@ -52,7 +55,7 @@ TEST(Settings, have_a_default_of_their_type_a_help_text_and_a_name_of_their_own)
   for (const SettingInfo& row : all_settings()) {
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
     EXPECT_FALSE(row.help.empty()) << row.name;
-    if (row.type == SettingType::Int) {
+    if (row.type != SettingType::Text) {
       EXPECT_EQ(refusal(row.name, row.default_value), "accepted") << row.name;
     }
   }

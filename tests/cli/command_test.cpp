@@ -87,7 +87,8 @@ TEST_F(Command, takes_corpora_of_indented_kernels_and_bytes_of_no_text) {
 }
 
 TEST_F(Command, exits_1_if_a_kernel_of_a_corpus_failed) {
-  std::string corpus = "corpus " + file("half.jsonl", nlohmann::json{{"h", "bad"}, {"ast", "UOp(Ops.SINK"}}.dump() + "\n");
+  std::string corpus =
+      "corpus " + file("half.jsonl", nlohmann::json{{"h", "bad"}, {"ast", "UOp(Ops.SINK"}}.dump() + "\n");
   for (const std::string& arguments : {corpus, corpus + " --emit jsonl", corpus + " --execute CPU"})
     EXPECT_EQ(quern(arguments).status, 1) << arguments;
   EXPECT_EQ(quern("corpus " + kernel("matmul")).status, 0);

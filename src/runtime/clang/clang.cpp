@@ -71,6 +71,7 @@ class ClangDevice final : public Device {
   std::string name() const override { return "CLANG"; }
   const Target& default_target() const override { return find_target("clang"); }
   bool accepts(const Target& target) const override { return target.dialect == Dialect::C; }
+  bool survives_fork() const override { return true; }
 
   std::string identity() const override { return compiler_.identity(); }
   std::string compiled_source(const Program& program) const override {

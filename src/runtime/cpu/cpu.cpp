@@ -6,6 +6,7 @@
 #include "quern/error.h"
 
 #include "runtime/cpu/jit.h"
+#include "runtime/host.h"
 
 namespace quern {
 
@@ -43,6 +44,8 @@ class CpuDevice final : public Device {
   std::string name() const override { return "CPU"; }
   const Target& default_target() const override { return find_target("llvm"); }
   bool accepts(const Target& target) const override { return target.dialect == Dialect::Llvm; }
+  bool survives_fork() const override { return true; }
+  std::string tuning_identity() const override { return jit_->compiler() + "\n" + host_processor(); }
 
   std::unique_ptr<Executable> compile(const Program& program) override {
     if (!accepts(*program.target))

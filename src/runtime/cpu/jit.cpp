@@ -8,6 +8,7 @@
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
 #include <llvm/AsmParser/Parser.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
@@ -64,6 +65,8 @@ class LlvmJit final : public Jit {
  public:
   LlvmJit(orc::JITTargetMachineBuilder machine, std::unique_ptr<orc::LLJIT> lljit)
       : machine_(std::move(machine)), lljit_(std::move(lljit)), layout_(lljit_->getDataLayout()) {}
+
+  std::string compiler() const override { return "LLVM " LLVM_VERSION_STRING; }
 
   std::unique_ptr<Code> compile(const std::string& ir, const std::string& entry, Effort effort) override {
     llvm::LLVMContext context;

@@ -14,6 +14,8 @@ class Jit : public std::enable_shared_from_this<Jit> {
   /// Throws DeviceError where LLVM knows no code for this machine.
   static std::shared_ptr<Jit> create();
   virtual ~Jit() = default;
+  /// Name and version.
+  virtual std::string compiler() const = 0;
 
   /// Code that stays as long as this.
   class Code {

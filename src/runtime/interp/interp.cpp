@@ -333,6 +333,7 @@ class InterpDevice : public Device {
   std::string name() const override { return "INTERP"; }
   const Target& default_target() const override { return find_target("opencl"); }
   bool accepts(const Target&) const override { return true; }
+  bool survives_fork() const override { return true; }
   std::unique_ptr<Executable> compile(const Program& program) override {
     return std::make_unique<InterpExecutable>(program);
   }

@@ -1,0 +1,137 @@
+#include "engine/tune.h"
+
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "quern/error.h"
+
+#include "base/log.h"
+#include "engine/compile.h"
+#include "ir/text.h"
+
+namespace quern {
+
+namespace {
+
+/// The plain kernel's outputs take this many operations at most; of larger kernels the hand-coded one's are compared with.
+constexpr double kMaxPlainOps = 2e10;
+
+std::vector<size_t> written_positions(const Program& program) {
+  std::vector<size_t> at;
+  for (size_t i = 0; i < program.globals.size(); ++i)
+    if (std::ranges::find(program.outs, program.globals[i]) != program.outs.end()) at.push_back(i);
+  return at;
+}
+
+/// What the kernel gives on these inputs.
+Buffers outputs_of(Device& device, const Program& program, const Buffers& inputs, const VarValues& vars) {
+  Buffers buffers = copy_of(inputs);
+  device.compile(program)->run(pointers_to(buffers), vars);
+  return buffers;
+}
+
+TuningKey key_of(UOp ast, const Device& device, const Target& target, const BeamOptions& options) {
+  return {print(ast), target.name, device.tuning_identity(), settings_text(options)};
+}
+
+Tuned search(UOp ast, Device& device, const Target& target, const TuneOptions& options) {
+  OptimizeOptions optimize_options = options.optimize;
+  optimize_options.opts = "none";
+  const Kernel plain = optimize(ast, target, optimize_options);
+  optimize_options.opts = "heuristic";
+  const Kernel hand_coded = optimize(ast, target, optimize_options);
+
+  const Program plain_program = compile(plain);
+  const Buffers inputs = make_inputs(ast, plain_program, options.beam.seed);
+  BeamEnvironment environment;
+  environment.device = &device;
+  environment.data = {&inputs, written_positions(plain_program), make_vars(plain_program, options.beam.seed)};
+  const bool is_long = estimated_ops(plain_program) > kMaxPlainOps;
+  const Buffers want = outputs_of(device, is_long ? compile(hand_coded) : plain_program, inputs, environment.data.vars);
+  environment.check = [&](const Kernel& kernel, std::span<Buffer* const> got) {
+    return compare_outputs(plain_program, pointers_to(want), got, tolerance_of(ast, kernel.tensor_core())).text;
+  };
+  const std::string text = print(ast);
+  environment.build = [&, tensor_cores = options.optimize](const std::vector<Opt>& opts) {
+    BuiltProgram built{std::make_unique<Graph>(), {}};
+    OptimizeOptions o = tensor_cores;
+    o.opts = opts.empty() ? "none" : to_string(opts);
+    built.program = compile(parse(*built.graph, text), target, o);
+    return built;
+  };
+  Tuned tuned;
+  environment.progress = options.progress;
+  environment.stop = options.stop;
+  std::vector<Kernel> starts{plain};
+  if (hand_coded.applied_opts() != plain.applied_opts()) starts.push_back(hand_coded);
+  tuned.search = beam_search(starts, environment, options.beam);
+  const BeamResult& found = tuned.search;
+  tuned.result = {found.opts.empty() ? "none" : to_string(found.opts), found.seconds, found.tried, found.complete};
+  tuned.hand_coded_seconds = found.start_seconds.back();
+  return tuned;
+}
+
+}  // namespace
+
+std::unique_ptr<TuningDatabase> open_tuning_database(const Settings& settings) {
+  const std::filesystem::path file = tuning_file(settings);
+  if (file.empty()) return nullptr;
+  try {
+    return std::make_unique<TuningDatabase>(file);
+  } catch (const Error& e) {
+    log_message("going on without what searches found before: " + std::string(e.what()));
+    return nullptr;
+  }
+}
+
+BeamOptions beam_options(const Settings& settings) {
+  BeamOptions o;
+  o.width = static_cast<int>(settings.number("BEAM"));
+  o.actions = {settings.number("BEAM_UPCAST_MAX"), settings.number("BEAM_LOCAL_MAX")};
+  o.pad = settings.number("BEAM_PADTO") != 0;
+  o.min_progress = settings.real("BEAM_MIN_PROGRESS") * 1e-6;
+  o.max_uops = settings.number("BEAM_UOPS_MAX");
+  o.candidate_seconds = static_cast<double>(settings.number("BEAM_TIMEOUT_SEC"));
+  const auto parallel = static_cast<int>(settings.number("PARALLEL"));
+  o.jobs = parallel > 0 ? parallel : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return o;
+}
+
+std::string settings_text(const BeamOptions& o) {
+  return fmt::format("BEAM={} BEAM_UPCAST_MAX={} BEAM_LOCAL_MAX={} BEAM_PADTO={} BEAM_UOPS_MAX={} BEAM_MIN_PROGRESS={}",
+                     o.width, o.actions.max_lanes, o.actions.max_threads, o.pad ? 1 : 0, o.max_uops,
+                     o.min_progress * 1e6);
+}
+
+Tuned tune(UOp ast, Device& device, const Target& target, const TuneOptions& options) {
+  const TuningKey key = key_of(ast, device, target, options.beam);
+  const bool kept = options.database != nullptr && !key.identity.empty();
+  if (kept && !options.search_again)
+    if (std::optional<TuningResult> known = options.database->find(key)) return {.result = *known, .known = true};
+  Tuned tuned = search(ast, device, target, options);
+  if (kept) options.database->store(key, tuned.result);
+  return tuned;
+}
+
+std::optional<TuningResult> known_opts(UOp ast, const Device& device, const Target& target, TuningDatabase& database) {
+  const std::string identity = device.tuning_identity();
+  if (identity.empty()) return std::nullopt;
+  return database.best(print(ast), target.name, identity);
+}
+
+std::optional<TuningResult> known_opts(UOp ast, const Target& target, const Settings& settings,
+                                       TuningDatabase& database) {
+  const std::string kernel = print(ast);
+  if (!database.has(kernel, target.name)) return std::nullopt;
+  for (const DeviceInfo& info : devices(settings)) {
+    if (!info.available || info.name == "INTERP") continue;
+    std::shared_ptr<Device> device = open_device(info.name, settings);
+    if (!device->accepts(target)) continue;
+    if (auto found = known_opts(ast, *device, target, database)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace quern

@@ -1,0 +1,240 @@
+#include "search/beam.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "quern/error.h"
+
+#include "base/log.h"
+#include "base/parallel.h"
+
+namespace quern {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kHopeless = 3;      // times the best: one run is enough to see it
+constexpr double kClose = 1.05;      // times the last that is kept: worth a second look
+constexpr int kBatchPerThread = 16;  // candidates compiled before they are timed
+
+struct Candidate {
+  Kernel kernel;
+  std::optional<BuiltProgram> built;
+  std::unique_ptr<Executable> executable;  // freed before the graph of its program
+  double seconds = kNever;
+  bool right = false;
+};
+using Candidates = std::vector<std::unique_ptr<Candidate>>;
+
+const char* text_of(TrialReport::Kind kind) {
+  switch (kind) {
+    case TrialReport::Kind::Wrong: return "wrong";
+    case TrialReport::Kind::Crashed: return "crashed";
+    case TrialReport::Kind::TimedOut: return "did not end";
+    default: return "failed";
+  }
+}
+
+class BeamSearch {
+ public:
+  BeamSearch(const BeamEnvironment& environment, const BeamOptions& options)
+      : env_(environment), options_(options), random_(options.seed) {}
+
+  BeamResult run(const std::vector<Kernel>& starts) {
+    Candidates beam;
+    for (const Kernel& k : starts) beam.push_back(candidate(k));
+    std::vector<const Candidate*> order;
+    for (const auto& c : beam) order.push_back(c.get());
+    try_all(beam);
+    for (const Candidate* c : order) {
+      auto found = std::ranges::find(beam, c, [](const auto& kept) { return kept.get(); });
+      result_.start_seconds.push_back(found == beam.end() ? kNever : (*found)->seconds);
+    }
+    beam = best_of(std::move(beam));
+    if (beam.empty()) throw Error("no kernel to search from runs: " + last_trouble_);
+    bool gains = true;
+    for (step_ = 1; gains && !is_cut(); ++step_) {
+      Candidates next = children(beam);
+      try_all(next);
+      next = best_of(std::move(next));
+      const double before = beam.front()->seconds;
+      gains = !next.empty() && next.front()->seconds < before - options_.min_progress &&
+              next.front()->seconds > options_.min_progress;
+      if (gains) {
+        beam = std::move(next);
+      } else if (!next.empty() && next.front()->seconds < before) {
+        beam.front() = std::move(next.front());
+      }
+    }
+    result_.complete = !cut_;
+    result_.opts = beam.front()->kernel.applied_opts();
+    result_.seconds = beam.front()->seconds;
+    return std::move(result_);
+  }
+
+ private:
+  static std::unique_ptr<Candidate> candidate(Kernel kernel) {
+    auto c = std::make_unique<Candidate>(Candidate{.kernel = std::move(kernel)});
+    return c;
+  }
+
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  bool is_over() const {
+    return elapsed() > options_.seconds || result_.tried >= options_.max_candidates || (env_.stop && env_.stop());
+  }
+
+  /// Whether this step ends here; the first, which tries the starts, never does.
+  bool is_cut() {
+    cut_ |= step_ > 0 && is_over();
+    return cut_;
+  }
+
+  void leave_out(const Kernel& kernel, const std::string& why, const std::string& note) {
+    ++result_.left_out[why];
+    last_trouble_ = why + ": " + note;
+    log_message("search: " + to_string(kernel.applied_opts()) + " is left out, " + last_trouble_);
+  }
+
+  /// Each kernel of the beam with one action more, in an order by the seed: what time does not suffice for is a fair sample.
+  Candidates children(const Candidates& beam) {
+    Candidates all;
+    for (const auto& parent : beam)
+      for (int number : legal_actions(parent->kernel, options_.actions)) {
+        const Opt& action = search_actions()[static_cast<size_t>(number) - 1];
+        if (action.op == OptOp::PADTO && !options_.pad) continue;
+        Kernel kernel = parent->kernel;
+        if (!kernel.try_apply(action)) all.push_back(candidate(std::move(kernel)));
+      }
+    for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random_() % i]);
+    return all;
+  }
+
+  /// Compiles and times, some at a time, and drops what does not run.
+  void try_all(Candidates& all) {
+    const size_t batch = static_cast<size_t>(std::max(options_.jobs, 1)) * kBatchPerThread;
+    for (size_t from = 0; from < all.size(); from += batch) {
+      const size_t to = std::min(all.size(), from + batch);
+      if (is_cut()) break;
+      parallel_in_order(to - from, options_.jobs, [&](size_t i) { compile(*all[from + i]); }, [](size_t) {});
+      for (size_t i = from; i < to && !is_cut(); ++i)
+        if (all[i]->executable) time(*all[i]);
+    }
+    std::erase_if(all, [](const auto& c) { return c->seconds == kNever; });
+  }
+
+  void compile(Candidate& c) {
+    try {
+      c.built = env_.build(c.kernel.applied_opts());
+      const Program& program = c.built->program;
+      {
+        std::lock_guard lock(mutex_);
+        if (!seen_.insert(print_linear(program.linear)).second) {
+          ++result_.left_out["the same program"];
+          c.built.reset();
+          return;
+        }
+        if (options_.max_uops > 0 && static_cast<int64_t>(program.linear.uops.size()) >= options_.max_uops &&
+            step_ > 0) {
+          ++result_.left_out["too long"];
+          c.built.reset();
+          return;
+        }
+      }
+      c.executable = env_.device->compile(program);
+    } catch (const Error& e) {
+      std::lock_guard lock(mutex_);
+      leave_out(c.kernel, "failed", e.what());
+      c.executable.reset();
+      c.built.reset();
+    }
+  }
+
+  void time(Candidate& c) {
+    ++result_.tried;
+    TrialReport report = trial(c, {}, best_ * kHopeless);
+    if (report.kind == TrialReport::Kind::Timed) {
+      c.seconds = std::min(c.seconds, report.seconds);
+      if (c.seconds < best_) {
+        best_ = c.seconds;
+        best_opts_ = to_string(c.kernel.applied_opts());
+      }
+    } else {
+      leave_out(c.kernel, text_of(report.kind), report.note);
+    }
+    if (env_.progress) env_.progress({best_, best_opts_, result_.tried, step_, elapsed()});
+  }
+
+  TrialReport trial(const Candidate& c, const OutputCheck& check, double stop_above) {
+    TrialLimits limits;
+    limits.stop_above = stop_above;
+    limits.timeout = std::min(options_.candidate_seconds, std::max(1.0, 20 * best_));
+    return run_trial(*c.executable, env_.data, limits, env_.device->survives_fork(), check);
+  }
+
+  static void sort(Candidates& all) {
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->seconds < b->seconds; });
+  }
+
+  /// The fastest, at most `width`, whose outputs are right.
+  Candidates best_of(Candidates all) {
+    sort(all);
+    const auto width = static_cast<size_t>(std::max(options_.width, 1));
+    if (all.size() > width) {
+      const double limit = all[width - 1]->seconds * kClose;
+      for (size_t i = 0; i < std::min(all.size(), 2 * width) && all[i]->seconds <= limit && !is_over(); ++i)
+        look_again(*all[i]);
+      sort(all);
+    }
+    Candidates best;
+    for (auto& c : all) {
+      if (best.size() == width) break;
+      if (is_right(*c)) best.push_back(std::move(c));
+    }
+    if (!best.empty()) best_ = std::min(best_, best.front()->seconds);
+    return best;
+  }
+
+  void look_again(Candidate& c) {
+    TrialReport report = trial(c, {}, best_ * kHopeless);
+    if (report.kind == TrialReport::Kind::Timed) c.seconds = std::min(c.seconds, report.seconds);
+  }
+
+  bool is_right(Candidate& c) {
+    if (!env_.check || c.right) return true;
+    TrialReport report = trial(c, [&](std::span<Buffer* const> buffers) { return env_.check(c.kernel, buffers); }, 0);
+    c.right = report.kind == TrialReport::Kind::Timed;
+    if (!c.right) {
+      leave_out(c.kernel, text_of(report.kind), report.note);
+      if (best_opts_ == to_string(c.kernel.applied_opts())) best_ = kNever;
+    }
+    return c.right;
+  }
+
+  const BeamEnvironment& env_;
+  const BeamOptions& options_;
+  std::mt19937_64 random_;
+  const Clock::time_point start_ = Clock::now();
+  int step_ = 0;
+  bool cut_ = false;
+  double best_ = kNever;
+  std::string best_opts_;
+  std::string last_trouble_ = "all were left out";
+  std::mutex mutex_;  // guards what follows while candidates are compiled
+  std::set<std::string> seen_;
+  BeamResult result_;
+};
+
+}  // namespace
+
+BeamResult beam_search(const std::vector<Kernel>& starts, const BeamEnvironment& environment,
+                       const BeamOptions& options) {
+  return BeamSearch(environment, options).run(starts);
+}
+
+}  // namespace quern
