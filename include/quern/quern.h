@@ -6,3 +6,4 @@
 #include "quern/data_type.h"
 #include "quern/error.h"
 #include "quern/kernel_graph.h"
+#include "quern/tune.h"

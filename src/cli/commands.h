@@ -28,7 +28,7 @@ struct Context {
   /// command line names none. Without a device it is whichever runs programs for the target.
   OptimizeOptions optimize_options(const std::string& opts, UOp ast, const Target& target, Device* device);
   /// Searches as the settings and `adjust` (if given) say. Ctrl-C ends the search, not the command.
-  Tuned tune(UOp ast, Device& device, const Target& target, const std::function<void(TuneOptions&)>& adjust = {});
+  Tuned tune(UOp ast, Device& device, const Target& target, const std::function<void(TuningOptions&)>& adjust = {});
   /// Prints the stages that QUERN_DUMP names to stderr.
   StageHook stage_hook() const;
   /// Tells what DEBUG asks for, on stderr: 1 shape and opts, 2 also the source.

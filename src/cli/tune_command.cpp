@@ -60,7 +60,7 @@ void run_tune(const Options& o, Context& context) {
   const Target& target = o.target.empty() ? device->default_target() : find_target(o.target);
   if (!device->accepts(target))
     throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), target.name));
-  Tuned tuned = context.tune(k.ast, *device, target, [&](TuneOptions& t) {
+  Tuned tuned = context.tune(k.ast, *device, target, [&](TuningOptions& t) {
     if (o.beam > 0) t.beam.width = static_cast<int>(o.beam);
     if (t.beam.width == 0) t.beam.width = 4;
     if (o.budget > 0) t.beam.seconds = o.budget;
@@ -84,8 +84,8 @@ void run_tune(const Options& o, Context& context) {
 
 }  // namespace
 
-Tuned Context::tune(UOp ast, Device& device, const Target& target, const std::function<void(TuneOptions&)>& adjust) {
-  TuneOptions options;
+Tuned Context::tune(UOp ast, Device& device, const Target& target, const std::function<void(TuningOptions&)>& adjust) {
+  TuningOptions options;
   options.beam = beam_options(settings);
   options.optimize = optimize_options("none");
   options.database = tuning_database();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "quern/error.h"
+#include "quern/tune.h"
 
 #include "base/log.h"
 #include "engine/compile.h"
@@ -36,7 +37,7 @@ TuningKey key_of(UOp ast, const Device& device, const Target& target, const Beam
   return {print(ast), target.name, device.tuning_identity(), settings_text(options)};
 }
 
-Tuned search(UOp ast, Device& device, const Target& target, const TuneOptions& options) {
+Tuned search(UOp ast, Device& device, const Target& target, const TuningOptions& options) {
   OptimizeOptions optimize_options = options.optimize;
   optimize_options.opts = "none";
   const Kernel plain = optimize(ast, target, optimize_options);
@@ -105,7 +106,7 @@ std::string settings_text(const BeamOptions& o) {
                      o.min_progress * 1e6);
 }
 
-Tuned tune(UOp ast, Device& device, const Target& target, const TuneOptions& options) {
+Tuned tune(UOp ast, Device& device, const Target& target, const TuningOptions& options) {
   const TuningKey key = key_of(ast, device, target, options.beam);
   const bool kept = options.database != nullptr && !key.identity.empty();
   if (kept && !options.search_again)
@@ -132,6 +133,32 @@ std::optional<TuningResult> known_opts(UOp ast, const Target& target, const Sett
     if (auto found = known_opts(ast, *device, target, database)) return found;
   }
   return std::nullopt;
+}
+
+TuneResult tune(const KernelGraph& kernel, const TuneOptions& options) {
+  if (options.beam < 1) throw Error("a search needs a beam of at least 1, not " + std::to_string(options.beam));
+  const std::shared_ptr<Device> device = open_device(options.device);
+  const Target& target = options.target.empty() ? device->default_target() : find_target(options.target);
+  if (!device->accepts(target))
+    throw DeviceError("device " + device->name() + " cannot run programs for " + target.name);
+  std::unique_ptr<TuningDatabase> database;
+  if (!options.database.empty()) database = std::make_unique<TuningDatabase>(options.database);
+
+  bool ends = false;
+  TuningOptions internal;
+  internal.beam = beam_options(Settings());
+  internal.beam.width = options.beam;
+  internal.beam.seconds = options.seconds;
+  internal.beam.seed = options.seed;
+  internal.database = database.get();
+  internal.search_again = options.search_again;
+  if (options.progress)
+    internal.progress = [&](const BeamProgress& p) { ends |= !options.progress({p.best, p.tried, p.elapsed}); };
+  internal.stop = [&] { return ends; };
+  Graph graph;
+  const Tuned tuned = tune(parse(graph, kernel.text()), *device, target, internal);
+  const TuningResult& r = tuned.result;
+  return {r.opts, r.seconds, r.tried, r.complete, tuned.known};
 }
 
 }  // namespace quern

@@ -18,7 +18,7 @@ BeamOptions beam_options(const Settings& settings);
 /// Those that change what is found, as text: "BEAM=4 BEAM_UPCAST_MAX=256 …".
 std::string settings_text(const BeamOptions& options);
 
-struct TuneOptions {
+struct TuningOptions {
   BeamOptions beam;
   OptimizeOptions optimize;  ///< tensor cores; its opts do not matter
   TuningDatabase* database = nullptr;
@@ -36,7 +36,7 @@ struct Tuned {
 
 /// Searches for the fastest opts of a kernel on a device (beam_search), from the plain kernel and from the hand-coded opts on, on
 /// inputs by the seed; every kernel that may win gives what the plain one gives. What was found is stored. Throws Error.
-Tuned tune(UOp ast, Device& device, const Target& target, const TuneOptions& options);
+Tuned tune(UOp ast, Device& device, const Target& target, const TuningOptions& options);
 
 /// The fastest opts known for a kernel on a device; nothing if none are.
 std::optional<TuningResult> known_opts(UOp ast, const Device& device, const Target& target, TuningDatabase& database);

@@ -67,8 +67,9 @@ TEST_F(TuneCommand, is_what_run_does_where_beam_is_set) {
 }
 
 TEST_F(TuneCommand, gives_the_best_so_far_on_an_interrupt) {
-  Result r = run("timeout -s INT 2 " QUERN_COMMAND " tune " + kernel("convolution") + " --beam 1000 --device CLANG",
-                 settings() + " BEAM_MIN_PROGRESS=0 BEAM_UOPS_MAX=0");
+  Result r = run(
+      "timeout --foreground -s INT 2 " QUERN_COMMAND " tune " + kernel("convolution") + " --beam 1000 --device CLANG",
+      settings() + " BEAM_MIN_PROGRESS=0 BEAM_UOPS_MAX=0");
   if (r.out.find("is not here") != std::string::npos) GTEST_SKIP() << r.out;
   // Status 124: timeout sent the signal; the command itself ended with what it had.
   if (r.status != 124) GTEST_SKIP() << "the search was over before the interrupt";

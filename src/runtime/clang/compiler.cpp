@@ -53,7 +53,12 @@ Outcome run_program(const std::vector<std::string>& command, const std::vector<s
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   pid_t child = 0;
-  int failed = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), envp.data());
+  // In a group of its own: a Ctrl-C that this process survives (a search gives its best so far) must not fail a compilation.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  int failed = posix_spawn(&child, argv[0], &actions, &attributes, argv.data(), envp.data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return {127, command[0] + ": " + std::strerror(failed)};
   int status = 0;
