@@ -17,7 +17,7 @@ namespace quern {
 namespace {
 
 /// The plain kernel's outputs take this many operations at most; of larger kernels the hand-coded one's are compared with.
-constexpr double kMaxPlainOps = 2e10;
+constexpr double kMaxPlainOps = 4e9;
 
 std::vector<size_t> written_positions(const Program& program) {
   std::vector<size_t> at;
@@ -65,12 +65,12 @@ Tuned search(UOp ast, Device& device, const Target& target, const TuningOptions&
   Tuned tuned;
   environment.progress = options.progress;
   environment.stop = options.stop;
-  std::vector<Kernel> starts{plain};
-  if (hand_coded.applied_opts() != plain.applied_opts()) starts.push_back(hand_coded);
+  std::vector<Kernel> starts{hand_coded};
+  if (hand_coded.applied_opts() != plain.applied_opts()) starts.push_back(plain);
   tuned.search = beam_search(starts, environment, options.beam);
   const BeamResult& found = tuned.search;
   tuned.result = {found.opts.empty() ? "none" : to_string(found.opts), found.seconds, found.tried, found.complete};
-  tuned.hand_coded_seconds = found.start_seconds.back();
+  tuned.hand_coded_seconds = found.start_seconds.front();
   return tuned;
 }
 

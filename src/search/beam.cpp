@@ -21,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kHopeless = 3;      // times the best: one run is enough to see it
 constexpr double kClose = 1.05;      // times the last that is kept: worth a second look
+constexpr double kCopyByte = 2e-8;   // seconds that copying a byte takes at most, and
+constexpr double kCheckByte = 1e-7;  // comparing it
 constexpr int kBatchPerThread = 16;  // candidates compiled before they are timed
 
 struct Candidate {
@@ -44,20 +46,38 @@ const char* text_of(TrialReport::Kind kind) {
 class BeamSearch {
  public:
   BeamSearch(const BeamEnvironment& environment, const BeamOptions& options)
-      : env_(environment), options_(options), random_(options.seed) {}
+      : env_(environment), options_(options), random_(options.seed) {
+    for (const std::unique_ptr<Buffer>& b : *environment.data.buffers) buffer_bytes_ += static_cast<double>(b->bytes());
+  }
 
   BeamResult run(const std::vector<Kernel>& starts) {
-    Candidates beam;
-    for (const Kernel& k : starts) beam.push_back(candidate(k));
-    std::vector<const Candidate*> order;
-    for (const auto& c : beam) order.push_back(c.get());
-    try_all(beam);
-    for (const Candidate* c : order) {
-      auto found = std::ranges::find(beam, c, [](const auto& kept) { return kept.get(); });
-      result_.start_seconds.push_back(found == beam.end() ? kNever : (*found)->seconds);
+    std::unique_ptr<Candidate> winner;
+    for (const Kernel& start : starts) {
+      result_.start_seconds.push_back(kNever);
+      cut_ |= winner && is_over();
+      if (cut_) continue;
+      std::unique_ptr<Candidate> found = climb(start);
+      if (found && (!winner || found->seconds < winner->seconds)) winner = std::move(found);
     }
+    if (!winner) throw Error("no kernel to search from runs: " + last_trouble_);
+    result_.complete = !cut_;
+    result_.opts = winner->kernel.applied_opts();
+    result_.seconds = winner->seconds;
+    return std::move(result_);
+  }
+
+ private:
+  /// The fastest from one start on; null if that does not run.
+  std::unique_ptr<Candidate> climb(const Kernel& start) {
+    seen_.clear();
+    best_ = kNever;
+    step_ = 0;
+    Candidates beam;
+    beam.push_back(candidate(start));
+    try_all(beam);
     beam = best_of(std::move(beam));
-    if (beam.empty()) throw Error("no kernel to search from runs: " + last_trouble_);
+    if (beam.empty()) return nullptr;
+    result_.start_seconds.back() = beam.front()->seconds;
     bool gains = true;
     for (step_ = 1; gains && !is_cut(); ++step_) {
       Candidates next = children(beam);
@@ -72,16 +92,11 @@ class BeamSearch {
         beam.front() = std::move(next.front());
       }
     }
-    result_.complete = !cut_;
-    result_.opts = beam.front()->kernel.applied_opts();
-    result_.seconds = beam.front()->seconds;
-    return std::move(result_);
+    return std::move(beam.front());
   }
 
- private:
   static std::unique_ptr<Candidate> candidate(Kernel kernel) {
-    auto c = std::make_unique<Candidate>(Candidate{.kernel = std::move(kernel)});
-    return c;
+    return std::make_unique<Candidate>(Candidate{.kernel = std::move(kernel)});
   }
 
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
@@ -160,20 +175,22 @@ class BeamSearch {
     TrialReport report = trial(c, {}, best_ * kHopeless);
     if (report.kind == TrialReport::Kind::Timed) {
       c.seconds = std::min(c.seconds, report.seconds);
-      if (c.seconds < best_) {
-        best_ = c.seconds;
-        best_opts_ = to_string(c.kernel.applied_opts());
+      best_ = std::min(best_, c.seconds);
+      if (c.seconds < shown_) {
+        shown_ = c.seconds;
+        shown_opts_ = to_string(c.kernel.applied_opts());
       }
     } else {
       leave_out(c.kernel, text_of(report.kind), report.note);
     }
-    if (env_.progress) env_.progress({best_, best_opts_, result_.tried, step_, elapsed()});
+    if (env_.progress) env_.progress({shown_, shown_opts_, result_.tried, step_, elapsed()});
   }
 
   TrialReport trial(const Candidate& c, const OutputCheck& check, double stop_above) {
     TrialLimits limits;
     limits.stop_above = stop_above;
-    limits.timeout = std::min(options_.candidate_seconds, std::max(1.0, 20 * best_));
+    limits.timeout = std::min(options_.candidate_seconds, std::max(1.0, 20 * best_)) +
+                     (check ? kCheckByte : kCopyByte) * buffer_bytes_;
     return run_trial(*c.executable, env_.data, limits, env_.device->survives_fork(), check);
   }
 
@@ -211,7 +228,8 @@ class BeamSearch {
     c.right = report.kind == TrialReport::Kind::Timed;
     if (!c.right) {
       leave_out(c.kernel, text_of(report.kind), report.note);
-      if (best_opts_ == to_string(c.kernel.applied_opts())) best_ = kNever;
+      if (shown_opts_ == to_string(c.kernel.applied_opts())) shown_ = kNever;
+      if (c.seconds <= best_) best_ = kNever;
     }
     return c.right;
   }
@@ -219,11 +237,13 @@ class BeamSearch {
   const BeamEnvironment& env_;
   const BeamOptions& options_;
   std::mt19937_64 random_;
+  double buffer_bytes_ = 0;
   const Clock::time_point start_ = Clock::now();
   int step_ = 0;
   bool cut_ = false;
-  double best_ = kNever;
-  std::string best_opts_;
+  double best_ = kNever;   // seconds, from this start on
+  double shown_ = kNever;  // and of all
+  std::string shown_opts_;
   std::string last_trouble_ = "all were left out";
   std::mutex mutex_;  // guards what follows while candidates are compiled
   std::set<std::string> seen_;

@@ -58,15 +58,15 @@ struct BeamEnvironment {
 struct BeamResult {
   std::vector<Opt> opts;
   double seconds = 0;                 ///< of its best run
-  std::vector<double> start_seconds;  ///< of each of the starts; infinite for one left out
+  std::vector<double> start_seconds;  ///< of each of the starts; infinite for one that did not run
   int64_t tried = 0;                  ///< candidates that ran
   /// Those left out, by why: "crashed", "did not end", "wrong", "failed", "too long", "the same program".
   std::map<std::string, int64_t> left_out;
   bool complete = false;  ///< false: time, candidates or patience ran out first
 };
 
-/// Looks for the opts with the shortest run: from `starts` (of one AST and target) on, the `width` fastest kernels of a step give
-/// the candidates of the next, each with one action more, until a step gains nothing. Candidates are compiled in parallel and
+/// Looks for the opts with the shortest run: from each of `starts` (of one AST and target) on, the `width` fastest kernels of a step
+/// give the candidates of the next, each with one action more, until a step gains nothing. Candidates are compiled in parallel and
 /// timed one at a time while nothing is compiled; the same program is timed once; close calls are timed again. Only a kernel
 /// whose outputs passed the check takes part. Throws Error if none of `starts` runs.
 BeamResult beam_search(const std::vector<Kernel>& starts, const BeamEnvironment& environment,
