@@ -144,6 +144,7 @@ TEST_F(Beam, climbs_from_each_start_by_itself) {
     return Behaviour{.seconds = 4};
   });
   environment.device = &device;
+  options.width = 1;  // the same programs are made by other opts, which the model does not know
   Kernel plain(ast, find_target("llvm")), other = plain;
   other.apply(parse_opt("UPCAST(0,4)"));
   BeamResult r = beam_search({other, plain}, environment, options);
