@@ -138,7 +138,7 @@ TEST_F(Beam, climbs_from_each_start_by_itself) {
   // The first start is better than all near the other, and nothing near it is better.
   PretendedDevice device([](const std::vector<Opt>& opts) {
     const std::string text = to_string(opts);
-    if (text == "UPCAST(0,4)") return Behaviour{.seconds = 0.5};
+    if (text == "UPCAST(0,4) UPCAST(0,4)") return Behaviour{.seconds = 0.5};
     if (text == "UPCAST(1,2)") return Behaviour{.seconds = 2};
     if (text == "UPCAST(1,2) SWAP(0,1)") return Behaviour{.seconds = 0.25};
     return Behaviour{.seconds = 4};
@@ -146,7 +146,7 @@ TEST_F(Beam, climbs_from_each_start_by_itself) {
   environment.device = &device;
   options.width = 1;  // the same programs are made by other opts, which the model does not know
   Kernel plain(ast, find_target("llvm")), other = plain;
-  other.apply(parse_opt("UPCAST(0,4)"));
+  other.apply(parse_opts("UPCAST(0,4) UPCAST(0,4)"));
   BeamResult r = beam_search({other, plain}, environment, options);
   EXPECT_EQ(to_string(r.opts), "UPCAST(1,2) SWAP(0,1)");
   EXPECT_EQ(r.start_seconds, (std::vector<double>{0.5, 4}));
