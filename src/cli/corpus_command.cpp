@@ -74,6 +74,7 @@ Outcome execute(const CorpusItem& item, Device& device, const Target& target, co
       CheckResult r = check(optimize(ast, target, options));
       static constexpr const char* kNames[] = {"match", "mismatch", "skipped", "failed"};
       ++out.counts[kNames[static_cast<int>(r.kind)]];
+      if (r.kind == CheckResult::Kind::Match && r.sampled) ++out.counts["match on a sample of the outputs"];
       if (r.kind == CheckResult::Kind::Skipped) ++out.counts["skipped: " + r.note];
       if (r.kind == CheckResult::Kind::Mismatch || r.kind == CheckResult::Kind::Failed)
         out.line +=

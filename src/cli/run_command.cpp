@@ -114,8 +114,9 @@ void run_run(const Options& o, Context& context) {
     CheckResult result = check_kernel(kernel, *device, o.seed);
     switch (result.kind) {
       case CheckResult::Kind::Match:
-        fmt::print("check: agrees with the plain kernel ({}), worst {:.3f} of the tolerance\n",
-                   result.interpreted ? "interpreted" : "compiled", result.worst);
+        fmt::print("check: agrees with the plain kernel ({}{}), worst {:.3f} of the tolerance\n",
+                   result.interpreted ? "interpreted" : "compiled",
+                   result.sampled ? ", on a sample of the outputs" : "", result.worst);
         return;
       case CheckResult::Kind::Skipped: fmt::print("check: skipped, {}\n", result.note); return;
       default: fmt::print("check: {}\n", result.note); context.status = 1;
@@ -133,7 +134,8 @@ void add_run(CLI::App& app, Context& context) {
   sub->add_option("--target", o->target, "Target to compile for, if not the device's own (INTERP runs any)");
   sub->add_option("--opts", o->opts,
                   "heuristic, reference, none, or a list of opts; default: the fastest known, or heuristic");
-  sub->add_flag("--check", o->check, "Compare every output with the plain kernel's, on random inputs");
+  sub->add_flag("--check", o->check,
+                "Compare every output with the plain kernel's, on random inputs (of large kernels, parts of them)");
   sub->add_option("--repeat", o->repeat, "Run this often and tell the best time")
       ->check(at_least(1))
       ->capture_default_str();
