@@ -47,8 +47,8 @@ constexpr DataType data_type_of() {
     static_assert(std::is_integral_v<T>, "no DataType for this type: make the Array by hand");
     constexpr DataType kSigned[] = {DataType::Int8, DataType::Int16, DataType::Int32, DataType::Int64};
     constexpr DataType kUnsigned[] = {DataType::UInt8, DataType::UInt16, DataType::UInt32, DataType::UInt64};
-    constexpr int at = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
-    return std::is_signed_v<T> ? kSigned[at] : kUnsigned[at];
+    constexpr int kAt = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+    return std::is_signed_v<T> ? kSigned[kAt] : kUnsigned[kAt];
   }
 }
 

@@ -73,8 +73,9 @@ double to_number(const SettingInfo& row, std::string_view value) {
   const bool whole = row.type == SettingType::Int;
   int64_t integer = 0;
   double number = 0;
-  const char* end = value.data() + value.size();
-  auto [stop, error] = whole ? std::from_chars(value.data(), end, integer) : std::from_chars(value.data(), end, number);
+  const char* begin = value.data();
+  const char* end = begin + value.size();
+  auto [stop, error] = whole ? std::from_chars(begin, end, integer) : std::from_chars(begin, end, number);
   if (error != std::errc{} || stop != end || std::isnan(number))
     throw Error("setting " + std::string(row.name) + " takes a number, not '" + std::string(value) + "'");
   if (whole ? integer < row.min || integer > row.max

@@ -88,7 +88,8 @@ Transaction::~Transaction() {
   if (!open_) return;
   try {
     database_.run("ROLLBACK");
-  } catch (const DatabaseError&) {  // SQLite rolled it back already
+  } catch (const DatabaseError&) {
+    open_ = false;  // SQLite rolled it back already
   }
 }
 

@@ -6,7 +6,8 @@
 namespace quern::cli {
 
 LoadedKernel load_kernel(const std::string& path) {
-  LoadedKernel k{std::make_unique<Graph>(), UOp()};
+  LoadedKernel k;
+  k.graph = std::make_unique<Graph>();
   k.ast = parse(*k.graph, read_kernel_text(path));
   return k;
 }

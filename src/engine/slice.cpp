@@ -51,7 +51,7 @@ UOp slice_of(UOp ast, size_t axis, int64_t begin, int64_t end) {
     if (!u.is(Op::View)) return on_sources(u, src, same);
     const ShapeTracker& st = tracker_of(u);
     Mask ranges;
-    for (const SInt& size : st.shape()) ranges.push_back({0, size});
+    for (const SInt& size : st.shape()) ranges.emplace_back(0, size);
     ranges[axis] = {begin, end};
     return u.graph().view(shrink(st, ranges));
   });

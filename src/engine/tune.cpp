@@ -47,7 +47,8 @@ Tuned search(UOp ast, Device& device, const Target& target, const TuningOptions&
   };
   const std::string text = print(ast);
   environment.build = [&, tensor_cores = options.optimize](const std::vector<Opt>& opts) {
-    BuiltProgram built{std::make_unique<Graph>(), {}};
+    BuiltProgram built;
+    built.graph = std::make_unique<Graph>();
     OptimizeOptions o = tensor_cores;
     o.opts = opts.empty() ? "none" : to_string(opts);
     built.program = compile(parse(*built.graph, text), target, o);

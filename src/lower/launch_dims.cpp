@@ -143,7 +143,7 @@ LaunchSizes launch_sizes(const LinearProgram& program, const Target& target) {
   for (UOp u : program.uops) {
     if (!u.is(Op::Special)) continue;
     const SpecialArg& arg = *std::get<const SpecialArg*>(u.arg());
-    size_t axis = static_cast<size_t>(arg.name.back() - '0');
+    auto axis = static_cast<size_t>(arg.name.back() - '0');
     if (arg.name.front() == 'i') sizes.local.reset();
     auto& which = arg.name.front() == 'l' ? sizes.local : sizes.global;
     if (which) (*which)[axis] = arg.size;

@@ -28,10 +28,12 @@ struct Split {
   double head;
   double tail;
 };
+// NOLINTBEGIN(modernize-use-std-numbers): heads with few bits, and what is left
 constexpr Split kLn2Float{0.693115234375, 3.194618329871446e-05};
 constexpr Split kLn2Double{0.6931471675634384, 1.2996506893889889e-08};
 constexpr Split kLog2eFloat{1.4423828125, 0.00031222839606925845};
 constexpr Split kLog2eDouble{1.4426950216293335, 1.9259629911266175e-08};
+// NOLINTEND(modernize-use-std-numbers)
 
 bool is_wide(UOp x) { return x.dtype().scalar == Scalar::Double; }
 

@@ -101,7 +101,7 @@ class AccessWidener {
     for (size_t i = 0; i < accesses.size();) {
       size_t joined = 1;
       for (int length : lengths) {
-        size_t n = static_cast<size_t>(length);
+        auto n = static_cast<size_t>(length);
         if (i + n > accesses.size() || factor % length != 0 || floor_mod(accesses[i].offset, int64_t{length}) != 0)
           continue;
         bool consecutive = true;

@@ -220,7 +220,7 @@ void Kernel::carry_out(const Opt& opt, int axis, int64_t amount) {
 /// Takes `amount` of an axis (its slow part if `top`, else its fast part) and puts it before axis `before`, as `kind`. True if
 /// nothing else was left of the axis.
 bool Kernel::split(int axis, int64_t amount, bool top, int before, AxisKind kind) {
-  const size_t at = static_cast<size_t>(axis);
+  const auto at = static_cast<size_t>(axis);
   const int64_t rest = axes_[at].size.value() / amount;
   const size_t taken = top ? at : at + 1;
   const size_t place = static_cast<size_t>(before) + (taken < static_cast<size_t>(before) ? 1 : 0);
@@ -287,7 +287,7 @@ ShapeTracker widened(const ShapeTracker& st, size_t axis, int64_t size) {
 /// buffers that do not move along it need no mask; a tensor core's threads even have to hold the same values there.
 /// For a reduce axis an extra view remembers what is padding, as the reduced values need not be 0 there.
 void Kernel::pad_axis(int axis, int64_t amount) {
-  const size_t at = static_cast<size_t>(axis);
+  const auto at = static_cast<size_t>(axis);
   const bool reduces = !is_output_axis(axes_[at].kind);
   const int64_t size = axes_[at].size.value(), padded = (size + amount - 1) / amount * amount;
   const auto pad_view = [&](const ShapeTracker& st) {

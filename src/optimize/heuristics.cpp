@@ -61,7 +61,7 @@ bool Kernel::matvec() {
   const UOp reduce = fixed_->reduces[0], product = reduce.src(0);
   if (std::get<const ReduceArg*>(reduce.arg())->op != Op::Add || !product.is(Op::Mul)) return false;
   if (!product.src(0).is(Op::Load) || !product.src(1).is(Op::Load)) return false;
-  const size_t first = static_cast<size_t>(first_reduce());
+  const auto first = static_cast<size_t>(first_reduce());
   if (first >= axes_.size()) return false;
   const TrackedView& a = buffer_view(fixed_->buffer_index(product.src(0)));
   const TrackedView& b = buffer_view(fixed_->buffer_index(product.src(1)));
@@ -125,7 +125,7 @@ void Kernel::upcast_images() {
 /// Product of the sizes of all upcasted and unrolled axes.
 int64_t Kernel::upcast_size() const {
   int64_t size = 1;
-  for (size_t i = static_cast<size_t>(first_upcast()); i < axes_.size(); ++i) size *= axes_[i].size.value();
+  for (auto i = static_cast<size_t>(first_upcast()); i < axes_.size(); ++i) size *= axes_[i].size.value();
   return size;
 }
 
@@ -164,7 +164,7 @@ bool is_better(const UpcastChoice& a, const UpcastChoice& b) {
 
 /// Is an upcasted axis one along which view number `view` does not move?
 bool Kernel::has_upcast_without_stride(uint32_t view) const {
-  const size_t first = static_cast<size_t>(first_upcast());
+  const auto first = static_cast<size_t>(first_upcast());
   if (first == axes_.size()) return false;
   const TrackedView::Strides& strides = (*views_)[view].strides(fixed_->graph());
   return std::any_of(strides.begin() + static_cast<std::ptrdiff_t>(first), strides.end(),

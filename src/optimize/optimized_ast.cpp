@@ -186,7 +186,7 @@ UOp Kernel::AstBuilder::masked_operand(UOp node, size_t number, UOp operand) {
 ShapeTracker Kernel::AstBuilder::swizzled(const ShapeTracker& st, const TensorCore::Swizzle& swizzle) const {
   const TensorCore& core = *kernel.tensor_core_;
   const size_t warp = static_cast<size_t>(kernel.global_dims()), warp_rank = core.threads.size();
-  const size_t unrolled = static_cast<size_t>(kernel.first_upcast());
+  const auto unrolled = static_cast<size_t>(kernel.first_upcast());
   const size_t parts = core.reduce_axes.size() + core.early_upcast_axes().size();
   const Shape& shape = st.shape();
   Shape expanded(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(unrolled));

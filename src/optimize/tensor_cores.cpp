@@ -32,7 +32,7 @@ Kernel::Refusal Kernel::try_tensor_core(const Opt& opt) {
 
 /// Lays the axes out for the first of the target's tensor cores that fits. May leave a refused kernel half changed.
 Kernel::Refusal Kernel::use_tensor_core(int axis, int tc_opt) {
-  const std::string none = "no tensor core available";
+  std::string none = "no tensor core available";
   const auto is_sum = [](UOp reduce) { return std::get<const ReduceArg*>(reduce.arg())->op == Op::Add; };
   const std::vector<UOp>& reduces = fixed_->reduces;
   if (fixed_->use == TensorCoreUse::Off || reduces.empty() || !std::all_of(reduces.begin(), reduces.end(), is_sum))

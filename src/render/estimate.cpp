@@ -26,7 +26,7 @@ class Sum {
         number = std::min(number + amount, kLimit);
         return;
       }
-    terms_.push_back({f.symbols, amount});
+    terms_.emplace_back(f.symbols, amount);
   }
 
   static Int128 saturated(Int128 a, Int128 b) {

@@ -112,7 +112,7 @@ class LlvmWriter {
   }
 
   void open_loop(UOp u) {
-    const RangeArg& r = std::get<RangeArg>(u.arg());
+    const auto& r = std::get<RangeArg>(u.arg());
     Open loop;
     loop.range = u;
     loop.label = concat("loop", labels_++);

@@ -59,7 +59,7 @@ PtxValue ptx_literal(UOp constant) {
 
 // --- instructions ---
 
-PtxValue PtxOps::fresh_in(char bank) { return fmt::format("%{}{}", bank, used_[static_cast<size_t>(bank)]++); }
+PtxValue PtxOps::fresh_in(char bank) { return fmt::format("%{}{}", bank, used_[static_cast<unsigned char>(bank)]++); }
 
 void PtxOps::line(std::string_view text) {
   lines_ += "  ";
@@ -106,7 +106,8 @@ std::string PtxOps::registers() const {
                                                           {'l', "b64"},  {'f', "f32"}, {'d', "f64"}};
   std::string text;
   for (auto [bank, type] : kBanks)
-    if (int count = used_[static_cast<size_t>(bank)]) text += fmt::format("  .reg .{} %{}<{}>;\n", type, bank, count);
+    if (int count = used_[static_cast<unsigned char>(bank)])
+      text += fmt::format("  .reg .{} %{}<{}>;\n", type, bank, count);
   return text;
 }
 

@@ -53,7 +53,7 @@ class ClangExecutable final : public Executable {
   }
 
  private:
-  static const std::string& written(const std::string& bytes, const std::string& file) {
+  static std::string written(const std::string& bytes, const std::string& file) {
     std::ofstream out(file, std::ios::binary);
     if (!out.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush())
       throw DeviceError("cannot write " + file);

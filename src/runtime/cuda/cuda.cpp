@@ -104,7 +104,8 @@ class CudaExecutable final : public Executable {
     const Driver& d = gpu_->use();
     std::string log(8192, '\0');
     int options[] = {kErrorLog, kErrorLogBytes};
-    void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
+    // The driver takes a number where a pointer stands.
+    void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};  // NOLINT(performance-no-int-to-ptr)
     if (Result code = d.module_load(&module_, code_.c_str(), 2, options, values); code != 0) {
       log.resize(log.find_last_not_of(std::string("\0\n", 2)) + 1);
       if (log.empty()) d.check(code, "cannot load " + program_.name);
@@ -130,7 +131,7 @@ class CudaExecutable final : public Executable {
       if (end_) d.event_destroy(end_);
       if (stream_) d.stream_destroy(stream_);
       if (module_) d.module_unload(module_);
-    } catch (const Error&) {
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the context is gone, and all of these with it
     }
   }
 

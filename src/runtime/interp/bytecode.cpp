@@ -36,7 +36,7 @@ class Assembler {
   }
   Reg fresh(UOp u) {
     Reg r = next_;
-    next_ += std::max(1, static_cast<int>(u.dtype().lanes()));
+    next_ += std::max(1, u.dtype().lanes());
     reg_[u] = r + 1;
     return r;
   }

@@ -319,7 +319,7 @@ class InterpExecutable : public Executable {
   double run(std::span<Buffer* const> buffers, const VarValues& vars) override {
     check_launch(program_, buffers, vars);
     auto start = std::chrono::steady_clock::now();
-    Run(program_, code_, buffers, vars);
+    const Run launch(program_, code_, buffers, vars);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 

@@ -99,16 +99,18 @@ void run_wmma(const Insn& insn, uint64_t* regs, size_t lanes) {
             if (at(matrix, {row, e}) != at(matrix, {row + 16, e}))
               throw DeviceError(arg.name + ": lanes " + std::to_string(row) + " and " + std::to_string(row + 16) +
                                 " must hold the same operand");
+    const auto width = static_cast<size_t>(n);
     for (int row = 0; row < m; ++row)
       for (int column = 0; column < n; ++column) {
         double sum = value(insn.src[2], layout.c(row, column));
         for (int i = 0; i < k; ++i)
           sum += operand(insn.src[0], layout.a(row, i)) * operand(insn.src[1], layout.b(i, column));
-        out[static_cast<size_t>(row * n + column)] = round_to(arg.dtype_out, sum);
+        out[static_cast<size_t>(row) * width + static_cast<size_t>(column)] = round_to(arg.dtype_out, sum);
       }
     for (int row = 0; row < m; ++row)
       for (int column = 0; column < n; ++column)
-        at(insn.dst, layout.c(row, column)) = std::bit_cast<uint64_t>(out[static_cast<size_t>(row * n + column)]);
+        at(insn.dst, layout.c(row, column)) =
+            std::bit_cast<uint64_t>(out[static_cast<size_t>(row) * width + static_cast<size_t>(column)]);
   }
 }
 

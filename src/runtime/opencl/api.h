@@ -28,15 +28,15 @@ class DriverLog {
 /// Throws DeviceError "<what>: out of memory (CL_...)" with the driver's words, unless `code` is success.
 void check(cl_int code, const std::string& what, DriverLog* log = nullptr);
 
-template <auto release>
+template <auto Function>
 struct Release {
   template <class T>
   void operator()(T* object) const {
-    release(object);
+    Function(object);
   }
 };
-template <class Handle, auto release>
-using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Release<release>>;
+template <class Handle, auto Function>
+using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Release<Function>>;
 
 using Context = Owner<cl_context, clReleaseContext>;
 using Queue = Owner<cl_command_queue, clReleaseCommandQueue>;

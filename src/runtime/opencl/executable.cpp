@@ -62,9 +62,10 @@ std::string OpenClExecutable::binary() {
   check(clGetProgramInfo(handle_.get(), CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr),
         "cannot get the binary of " + program_.name);
   std::string binary(bytes, '\0');
-  unsigned char* place = reinterpret_cast<unsigned char*>(binary.data());
+  auto* place = reinterpret_cast<unsigned char*>(binary.data());
   if (bytes != 0)
-    check(clGetProgramInfo(handle_.get(), CL_PROGRAM_BINARIES, sizeof place, &place, nullptr),
+    check(clGetProgramInfo(handle_.get(), CL_PROGRAM_BINARIES, sizeof(unsigned char*), static_cast<void*>(&place),
+                           nullptr),
           "cannot get the binary of " + program_.name);
   return binary;
 }
@@ -231,7 +232,7 @@ double OpenClExecutable::run(std::span<Buffer* const> buffers, const VarValues& 
     make_argument(i, *buffers[i]);
     upload(i, *buffers[i]);
     cl_mem memory = arguments_[i].memory.get();
-    check(clSetKernelArg(kernel_.get(), static_cast<cl_uint>(i), sizeof memory, &memory),
+    check(clSetKernelArg(kernel_.get(), static_cast<cl_uint>(i), sizeof(cl_mem), static_cast<const void*>(&memory)),
           "cannot pass buffer " + std::to_string(program_.globals[i]) + " to " + program_.name);
   }
   set_variables(vars);
