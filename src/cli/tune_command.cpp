@@ -106,7 +106,7 @@ void add_tune(CLI::App& app, Context& context) {
   sub->add_option("--target", o->target, "Target to compile for, if not the device's own");
   sub->add_option("--beam", o->beam, "Kernels that each step goes on from (4, or setting BEAM)")->check(at_least(1));
   sub->add_option("--budget", o->budget, "Time to search, such as 30s or 2m; without, until a step gains nothing")
-      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}},
                                         CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"))
       ->check(CLI::PositiveNumber);
   sub->add_option("--candidates", o->candidates, "Candidates to run at most")->check(at_least(1));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "lower/rebuild.h"
 #include "shape/shapetracker.h"
@@ -42,7 +43,8 @@ std::vector<SliceAxis> slice_axes(UOp ast) {
     });
     if (same && size.is_int() && size.value() > 1 && !reduced.contains(i)) axes.push_back({i, size.value()});
   }
-  std::ranges::stable_sort(axes, [](const SliceAxis& a, const SliceAxis& b) { return a.size > b.size; });
+  std::ranges::sort(
+      axes, [](const SliceAxis& a, const SliceAxis& b) { return std::tie(b.size, a.axis) < std::tie(a.size, b.axis); });
   return axes;
 }
 

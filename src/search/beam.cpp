@@ -5,6 +5,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "quern/error.h"
@@ -195,7 +196,9 @@ class BeamSearch {
   }
 
   static void sort(Candidates& all) {
-    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->seconds < b->seconds; });
+    std::ranges::sort(all, [](const auto& a, const auto& b) {
+      return std::tie(a->seconds, a->kernel.applied_opts()) < std::tie(b->seconds, b->kernel.applied_opts());
+    });
   }
 
   /// The fastest, at most `width`, whose outputs are right.

@@ -174,7 +174,7 @@ const Target& with_tf32(const Target& target) {
   static const std::vector<Target> targets = tf32_targets();
   for (const Target& t : targets)
     if (t.name == target.name) return t;
-  return target;
+  return target;  // NOLINT(bugprone-return-const-ref-from-parameter): targets live as long as the process
 }
 
 const Target& find_target(std::string_view name) {
