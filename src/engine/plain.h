@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/slice.h"
 #include "ir/graph.h"
 #include "render/program.h"
 #include "runtime/device.h"
@@ -42,7 +43,8 @@ class PlainOutputs {
   Difference compare(std::span<Buffer* const> got, const Tolerance& tolerance) const;
 
  private:
-  void run_parts(UOp ast, const Program& plain, Device& device, const VarValues& vars, double max_ops, uint64_t seed);
+  void run_parts(UOp ast, const std::vector<SliceAxis>& axes, double all_ops, Device& device, const VarValues& vars,
+                 double max_ops, uint64_t seed);
   bool is_output(size_t at) const;
 
   std::vector<int> globals_, outs_;
