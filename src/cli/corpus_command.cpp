@@ -109,11 +109,8 @@ void run_corpus(const Options& o, Context& context) {
   std::shared_ptr<Device> device = o.device.empty() ? nullptr : open_device(o.device, context.settings);
   (void)context.optimize_options(o.opts);  // a wrong list of opts is one error, not one a kernel
   std::vector<const Target*> targets;
-  for (const std::string& t : o.targets) targets.push_back(&find_target(t));
+  for (const std::string& t : o.targets) targets.push_back(device ? &target_for(*device, t) : &find_target(t));
   if (targets.empty()) targets.push_back(device ? &device->default_target() : &find_target("llvm"));
-  for (const Target* t : targets)
-    if (device && !device->accepts(*t))
-      throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), t->name));
 
   std::map<std::string, int> counts;
   size_t total = items.size() * targets.size();

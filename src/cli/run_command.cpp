@@ -93,9 +93,7 @@ double best_time(Executable& exe, const std::vector<Buffer*>& pointers, const Va
 void run_run(const Options& o, Context& context) {
   LoadedKernel k = load_kernel(o.file);
   std::shared_ptr<Device> device = open_device(o.device, context.settings);
-  const Target& target = o.target.empty() ? device->default_target() : find_target(o.target);
-  if (!device->accepts(target))
-    throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), target.name));
+  const Target& target = target_for(*device, o.target);
   OptimizeOptions options = context.optimize_options(o.opts, k.ast, target, device.get());
   context.record(print(k.ast), target, options);
   Kernel kernel = optimize(k.ast, target, options);

@@ -57,9 +57,7 @@ void show(const BeamProgress& p, double budget) {
 void run_tune(const Options& o, Context& context) {
   LoadedKernel k = load_kernel(o.file);
   std::shared_ptr<Device> device = open_device(o.device, context.settings);
-  const Target& target = o.target.empty() ? device->default_target() : find_target(o.target);
-  if (!device->accepts(target))
-    throw UsageError(fmt::format("device {} cannot run programs for {}", device->name(), target.name));
+  const Target& target = target_for(*device, o.target);
   Tuned tuned = context.tune(k.ast, *device, target, [&](TuningOptions& t) {
     if (o.beam > 0) t.beam.width = static_cast<int>(o.beam);
     if (t.beam.width == 0) t.beam.width = 4;

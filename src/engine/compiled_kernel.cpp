@@ -49,9 +49,7 @@ void describe_arguments(CompiledKernel::Impl& k) {
 CompiledKernel compile(const KernelGraph& kernel, const CompileOptions& options) {
   auto k = std::make_shared<CompiledKernel::Impl>();
   k->device = open_device(options.device);
-  const Target& target = options.target.empty() ? k->device->default_target() : find_target(options.target);
-  if (!k->device->accepts(target))
-    throw DeviceError("device " + k->device->name() + " cannot run programs for " + target.name);
+  const Target& target = target_for(*k->device, options.target);
   Kernel optimized = optimize(parse(k->graph, kernel.text()), target, {.opts = options.opts});
   k->opts = to_string(optimized.applied_opts());
   k->program = compile(optimized);

@@ -4,11 +4,10 @@
 #include <filesystem>
 #include <utility>
 
-#include <xxhash.h>
-
 #include "quern/error.h"
 
 #include "base/diff.h"
+#include "base/digest.h"
 #include "base/log.h"
 #include "base/sqlite.h"
 #include "engine/compile.h"
@@ -35,12 +34,6 @@ constexpr const char* kSchema = R"(
 void check_version(Database& database) {
   if (int64_t version = database.number("PRAGMA user_version"); version != kVersion)
     throw Error(database.path() + " holds no recorded kernels of version " + std::to_string(kVersion));
-}
-
-std::string hash_of(std::string_view text) {
-  XXH128_canonical_t bytes;
-  XXH128_canonicalFromHash(&bytes, XXH3_128bits(text.data(), text.size()));
-  return {reinterpret_cast<const char*>(bytes.digest), sizeof bytes.digest};
 }
 
 std::string with_newline(std::string text) {
@@ -117,7 +110,7 @@ struct ReplayRecorder::File {
   void put(const ReplayRow& row) {
     const ReplayRequest& q = row.request;
     const ReplayResult& r = row.result;
-    std::string hash = hash_of(q.kernel);
+    std::string hash = digest(q.kernel);
     put_text.bind(Blob{hash}, q.kernel).run();
     get_text.bind(Blob{hash}).step();
     int64_t text = get_text.number(0);

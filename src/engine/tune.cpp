@@ -130,9 +130,7 @@ std::optional<TuningResult> known_opts(UOp ast, const Target& target, const Sett
 TuneResult tune(const KernelGraph& kernel, const TuneOptions& options) {
   if (options.beam < 1) throw Error("a search needs a beam of at least 1, not " + std::to_string(options.beam));
   const std::shared_ptr<Device> device = open_device(options.device);
-  const Target& target = options.target.empty() ? device->default_target() : find_target(options.target);
-  if (!device->accepts(target))
-    throw DeviceError("device " + device->name() + " cannot run programs for " + target.name);
+  const Target& target = target_for(*device, options.target);
   std::unique_ptr<TuningDatabase> database;
   if (!options.database.empty()) database = std::make_unique<TuningDatabase>(options.database);
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/digest.h"
 #include "base/kept_file.h"
 #include "base/log.h"
 #include "base/sqlite.h"
@@ -57,9 +58,7 @@ std::string hash_of(const CacheKey& key) {
     whole.append(reinterpret_cast<const char*>(&length), sizeof length);
     whole += part;
   }
-  XXH128_canonical_t bytes;
-  XXH128_canonicalFromHash(&bytes, XXH3_128bits(whole.data(), whole.size()));
-  return {reinterpret_cast<const char*>(bytes.digest), sizeof bytes.digest};
+  return digest(whole);
 }
 
 int64_t sum_of(std::string_view bytes) { return static_cast<int64_t>(XXH3_64bits(bytes.data(), bytes.size())); }

@@ -86,6 +86,12 @@ std::vector<DeviceInfo> devices(const Settings& settings) {
   return found;
 }
 
+const Target& target_for(const Device& device, std::string_view name) {
+  const Target& target = name.empty() ? device.default_target() : find_target(name);
+  if (!device.accepts(target)) throw DeviceError("device " + device.name() + " cannot run programs for " + target.name);
+  return target;
+}
+
 std::shared_ptr<Device> open_device(std::string_view name, const Settings& settings) {
   std::string known;
   for (const Row& row : kDevices) {

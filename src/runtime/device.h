@@ -88,6 +88,9 @@ std::vector<DeviceInfo> devices(const Settings& settings = {});
 /// Throws DeviceError that says what is missing, or lists the known names.
 std::shared_ptr<Device> open_device(std::string_view name, const Settings& settings = {});
 
+/// The target that is called so, or for an empty name the device's own. Throws DeviceError if the device cannot run its programs.
+const Target& target_for(const Device& device, std::string_view name);
+
 /// The element type a buffer for this pointer or image type has: half for imageh, float for imagef.
 Scalar storage_type(const DType& type);
 /// Elements each global buffer of a program must have: Program::buffer_sizes where it is filled; else one past the largest

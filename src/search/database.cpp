@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <xxhash.h>
 
 #include "quern/error.h"
 
+#include "base/digest.h"
 #include "base/kept_file.h"
 #include "base/sqlite.h"
 #include "optimize/opt.h"
@@ -41,12 +41,6 @@ std::string select_of_kernel(const char* rest) {
          rest;
 }
 
-std::string hash_of(std::string_view text) {
-  XXH128_canonical_t bytes;
-  XXH128_canonicalFromHash(&bytes, XXH3_128bits(text.data(), text.size()));
-  return {reinterpret_cast<const char*>(bytes.digest), sizeof bytes.digest};
-}
-
 TuningResult result_of(const Statement& s, int column = 0) {
   return {s.text(column), s.real(column + 1), s.number(column + 2), s.number(column + 3) != 0};
 }
@@ -72,7 +66,7 @@ struct TuningDatabase::Connection {
   explicit Connection(const fs::path& file, OpenMode mode) : tables(file, mode) {}
 
   int64_t id_of(const std::string& text) {
-    std::string hash = hash_of(text);
+    std::string hash = digest(text);
     put_text.bind(Blob{hash}, text).run();
     get_text.bind(Blob{hash}).step();
     int64_t id = get_text.number(0);
@@ -138,7 +132,7 @@ TuningDatabase::~TuningDatabase() = default;
 
 std::optional<TuningResult> TuningDatabase::find(const TuningKey& key) {
   std::lock_guard lock(mutex_);
-  const std::string kernel = hash_of(key.kernel), identity = hash_of(key.identity);
+  const std::string kernel = digest(key.kernel), identity = digest(key.identity);
   Statement& s = connection_->get;
   return connection_->first(s.bind(Blob{kernel}, key.target, Blob{identity}, kOptsVersion, key.settings));
 }
@@ -146,14 +140,14 @@ std::optional<TuningResult> TuningDatabase::find(const TuningKey& key) {
 std::optional<TuningResult> TuningDatabase::best(const std::string& kernel, const std::string& target,
                                                  const std::string& identity) {
   std::lock_guard lock(mutex_);
-  const std::string kernel_hash = hash_of(kernel), identity_hash = hash_of(identity);
+  const std::string kernel_hash = digest(kernel), identity_hash = digest(identity);
   Statement& s = connection_->get_best;
   return connection_->first(s.bind(Blob{kernel_hash}, target, Blob{identity_hash}, kOptsVersion));
 }
 
 bool TuningDatabase::has(const std::string& kernel, const std::string& target) {
   std::lock_guard lock(mutex_);
-  const std::string hash = hash_of(kernel);
+  const std::string hash = digest(kernel);
   Statement& s = connection_->get_any;
   const bool found = s.bind(Blob{hash}, target, kOptsVersion).step();
   s.reset();
