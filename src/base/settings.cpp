@@ -39,7 +39,7 @@ constexpr std::array kTable = {
                 int64_t{1} << 20},
     SettingInfo{"BEAM_LOCAL_MAX", SettingType::Int, "1024", "threads that a search gives a group at most", 1,
                 int64_t{1} << 20},
-    SettingInfo{"BEAM_UOPS_MAX", SettingType::Int, "3000", "UOps that a search's programs have at most; 0: any number",
+    SettingInfo{"BEAM_UOPS_MAX", SettingType::Int, "3000", "UOps that a search's programs have less of; 0: any number",
                 0, int64_t{1} << 30},
     SettingInfo{"BEAM_MIN_PROGRESS", SettingType::Real, "0.01",
                 "microseconds; a search ends with the step that gains less", 0, 1'000'000},

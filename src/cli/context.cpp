@@ -59,8 +59,8 @@ OptimizeOptions Context::optimize_options(const std::string& opts, UOp ast, cons
   if (file.empty() || !std::filesystem::exists(file)) return options;  // not made by a mere look
   TuningDatabase* database = tuning_database();
   if (database == nullptr) return options;
-  const std::optional<TuningResult> known =
-      device != nullptr ? known_opts(ast, *device, target, *database) : known_opts(ast, target, settings, *database);
+  const std::optional<TuningResult> known = device != nullptr ? known_opts(ast, *device, target, options, *database)
+                                                              : known_opts(ast, target, options, settings, *database);
   if (known) options.opts = known->opts;
   return options;
 }

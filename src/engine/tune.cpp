@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "engine/compile.h"
+#include "engine/replay.h"
 #include "ir/text.h"
 
 namespace quern {
@@ -25,8 +26,8 @@ std::vector<size_t> written_positions(const Program& program) {
   return at;
 }
 
-TuningKey key_of(UOp ast, const Device& device, const Target& target, const BeamOptions& options) {
-  return {print(ast), target.name, device.tuning_identity(), settings_text(options)};
+TuningKey key_of(UOp ast, const Device& device, const Target& target, const OptimizeOptions& options) {
+  return {print(ast), target.name, device.tuning_identity(), replay_settings(options), {}};
 }
 
 Tuned search(UOp ast, Device& device, const Target& target, const TuningOptions& options) {
@@ -93,13 +94,16 @@ BeamOptions beam_options(const Settings& settings) {
 }
 
 std::string settings_text(const BeamOptions& o) {
-  return fmt::format("BEAM={} BEAM_UPCAST_MAX={} BEAM_LOCAL_MAX={} BEAM_PADTO={} BEAM_UOPS_MAX={} BEAM_MIN_PROGRESS={}",
-                     o.width, o.actions.max_lanes, o.actions.max_threads, o.pad ? 1 : 0, o.max_uops,
-                     o.min_progress * 1e6);
+  return fmt::format(
+      "BEAM={} BEAM_UPCAST_MAX={} BEAM_LOCAL_MAX={} BEAM_PADTO={} BEAM_UOPS_MAX={} BEAM_MIN_PROGRESS={} "
+      "BEAM_TIMEOUT_SEC={} seconds={} candidates={} seed={}",
+      o.width, o.actions.max_lanes, o.actions.max_threads, o.pad ? 1 : 0, o.max_uops, o.min_progress * 1e6,
+      o.candidate_seconds, o.seconds, o.max_candidates, o.seed);
 }
 
 Tuned tune(UOp ast, Device& device, const Target& target, const TuningOptions& options) {
-  const TuningKey key = key_of(ast, device, target, options.beam);
+  TuningKey key = key_of(ast, device, target, options.optimize);
+  key.search = settings_text(options.beam);
   const bool kept = options.database != nullptr && !key.identity.empty();
   if (kept && !options.search_again)
     if (std::optional<TuningResult> known = options.database->find(key)) return {.result = *known, .known = true};
@@ -108,21 +112,20 @@ Tuned tune(UOp ast, Device& device, const Target& target, const TuningOptions& o
   return tuned;
 }
 
-std::optional<TuningResult> known_opts(UOp ast, const Device& device, const Target& target, TuningDatabase& database) {
-  const std::string identity = device.tuning_identity();
-  if (identity.empty()) return std::nullopt;
-  return database.best(print(ast), target.name, identity);
+std::optional<TuningResult> known_opts(UOp ast, const Device& device, const Target& target,
+                                       const OptimizeOptions& options, TuningDatabase& database) {
+  const TuningKey key = key_of(ast, device, target, options);
+  return key.identity.empty() ? std::nullopt : database.best(key);
 }
 
-std::optional<TuningResult> known_opts(UOp ast, const Target& target, const Settings& settings,
-                                       TuningDatabase& database) {
-  const std::string kernel = print(ast);
-  if (!database.has(kernel, target.name)) return std::nullopt;
+std::optional<TuningResult> known_opts(UOp ast, const Target& target, const OptimizeOptions& options,
+                                       const Settings& settings, TuningDatabase& database) {
+  if (!database.has(print(ast), target.name)) return std::nullopt;  // no device is opened for nothing
   for (const DeviceInfo& info : devices(settings)) {
     if (!info.available || info.name == "INTERP") continue;
     std::shared_ptr<Device> device = open_device(info.name, settings);
     if (!device->accepts(target)) continue;
-    if (auto found = known_opts(ast, *device, target, database)) return found;
+    if (auto found = known_opts(ast, *device, target, options, database)) return found;
   }
   return std::nullopt;
 }

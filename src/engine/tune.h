@@ -15,7 +15,7 @@ std::unique_ptr<TuningDatabase> open_tuning_database(const Settings& settings);
 
 /// A search's options as the settings tell them (BEAM, BEAM_UPCAST_MAX, …); a width of 0 if BEAM is.
 BeamOptions beam_options(const Settings& settings);
-/// Those that change what is found, as text: "BEAM=4 BEAM_UPCAST_MAX=256 …".
+/// All that may change what is found, as text: "BEAM=4 BEAM_UPCAST_MAX=256 …".
 std::string settings_text(const BeamOptions& options);
 
 struct TuningOptions {
@@ -38,10 +38,11 @@ struct Tuned {
 /// inputs by the seed; every kernel that may win gives what the plain one gives. What was found is stored. Throws Error.
 Tuned tune(UOp ast, Device& device, const Target& target, const TuningOptions& options);
 
-/// The fastest opts known for a kernel on a device; nothing if none are.
-std::optional<TuningResult> known_opts(UOp ast, const Device& device, const Target& target, TuningDatabase& database);
+/// The fastest opts known for a kernel on a device under these options (whose own opts do not matter); nothing if none are.
+std::optional<TuningResult> known_opts(UOp ast, const Device& device, const Target& target,
+                                       const OptimizeOptions& options, TuningDatabase& database);
 /// The same on whichever device of this machine runs programs for the target.
-std::optional<TuningResult> known_opts(UOp ast, const Target& target, const Settings& settings,
-                                       TuningDatabase& database);
+std::optional<TuningResult> known_opts(UOp ast, const Target& target, const OptimizeOptions& options,
+                                       const Settings& settings, TuningDatabase& database);
 
 }  // namespace quern

@@ -26,9 +26,9 @@ constexpr int64_t kVersion = 1;  // of the tables
 // Kernels and identities are long and met many times: each text stands once.
 constexpr const char* kSchema = R"(
   CREATE TABLE texts(id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, text TEXT NOT NULL);
-  CREATE TABLE results(kernel INTEGER NOT NULL, target TEXT NOT NULL, identity INTEGER NOT NULL, settings TEXT NOT NULL,
+  CREATE TABLE results(kernel INTEGER NOT NULL, target TEXT NOT NULL, identity INTEGER NOT NULL, options TEXT NOT NULL, search TEXT NOT NULL,
     version INTEGER NOT NULL, opts TEXT NOT NULL, seconds REAL NOT NULL, tried INTEGER NOT NULL, complete INTEGER NOT NULL,
-    UNIQUE(kernel, target, identity, version, settings));
+    UNIQUE(kernel, target, identity, version, options, search));
   PRAGMA user_version = 1;
 )";
 
@@ -37,7 +37,7 @@ std::string select_of_kernel(const char* rest) {
   return std::string(
              "SELECT opts, seconds, tried, complete FROM results "
              "WHERE kernel = (SELECT id FROM texts WHERE hash = ?) AND target = ? AND "
-             "identity = (SELECT id FROM texts WHERE hash = ?) AND version = ? ") +
+             "identity = (SELECT id FROM texts WHERE hash = ?) AND version = ? AND options = ? ") +
          rest;
 }
 
@@ -79,8 +79,8 @@ struct TuningDatabase::Connection {
     const auto& [key, result] = row;
     const int64_t kernel = id_of(key.kernel), identity = id_of(key.identity), complete = result.complete ? 1 : 0;
     (only_if_faster ? put_faster : put_any)
-        .bind(kernel, key.target, identity, key.settings, kOptsVersion, result.opts, result.seconds, result.tried,
-              complete)
+        .bind(kernel, key.target, identity, key.options, key.search, kOptsVersion, result.opts, result.seconds,
+              result.tried, complete)
         .run();
     return tables.database.changes() > 0;
   }
@@ -95,14 +95,16 @@ struct TuningDatabase::Connection {
   std::vector<Row> all() {
     std::vector<Row> rows;
     for (get_all.bind(kOptsVersion); get_all.step();)
-      rows.push_back({{get_all.text(0), get_all.text(1), get_all.text(2), get_all.text(3)}, result_of(get_all, 4)});
+      rows.push_back({{get_all.text(0), get_all.text(1), get_all.text(2), get_all.text(3), get_all.text(4)},
+                      result_of(get_all, 5)});
     get_all.reset();
     return rows;
   }
 
   static constexpr const char* kPut =
-      "INSERT INTO results(kernel, target, identity, settings, version, opts, seconds, tried, complete) "
-      "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET opts = excluded.opts, seconds = excluded.seconds, "
+      "INSERT INTO results(kernel, target, identity, options, search, version, opts, seconds, tried, complete) "
+      "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET opts = excluded.opts, seconds = "
+      "excluded.seconds, "
       "tried = excluded.tried, complete = excluded.complete";
 
   Tables tables;
@@ -110,15 +112,16 @@ struct TuningDatabase::Connection {
   Statement get_text{tables.database, "SELECT id FROM texts WHERE hash = ?"};
   Statement put_any{tables.database, kPut};
   Statement put_faster{tables.database, std::string(kPut) + " WHERE excluded.seconds < results.seconds"};
-  Statement get{tables.database, select_of_kernel("AND settings = ?")};
+  Statement get{tables.database, select_of_kernel("AND search = ?")};
   Statement get_best{tables.database, select_of_kernel("ORDER BY seconds, opts LIMIT 1")};
   Statement get_any{tables.database,
                     "SELECT 1 FROM results WHERE kernel = (SELECT id FROM texts WHERE hash = ?) AND target = ? AND "
                     "version = ? LIMIT 1"};
-  Statement get_all{tables.database,
-                    "SELECT k.text, target, i.text, settings, opts, seconds, tried, complete FROM results JOIN texts "
-                    "AS k ON k.id = kernel JOIN texts AS i ON i.id = identity WHERE version = ? "
-                    "ORDER BY k.hash, target, i.hash, settings"};
+  Statement get_all{
+      tables.database,
+      "SELECT k.text, target, i.text, options, search, opts, seconds, tried, complete FROM results JOIN texts "
+      "AS k ON k.id = kernel JOIN texts AS i ON i.id = identity WHERE version = ? "
+      "ORDER BY k.hash, target, i.hash, options, search"};
 };
 
 TuningDatabase::TuningDatabase(const fs::path& file) : file_(file) {
@@ -134,15 +137,14 @@ std::optional<TuningResult> TuningDatabase::find(const TuningKey& key) {
   std::lock_guard lock(mutex_);
   const std::string kernel = digest(key.kernel), identity = digest(key.identity);
   Statement& s = connection_->get;
-  return connection_->first(s.bind(Blob{kernel}, key.target, Blob{identity}, kOptsVersion, key.settings));
+  return connection_->first(s.bind(Blob{kernel}, key.target, Blob{identity}, kOptsVersion, key.options, key.search));
 }
 
-std::optional<TuningResult> TuningDatabase::best(const std::string& kernel, const std::string& target,
-                                                 const std::string& identity) {
+std::optional<TuningResult> TuningDatabase::best(const TuningKey& key) {
   std::lock_guard lock(mutex_);
-  const std::string kernel_hash = digest(kernel), identity_hash = digest(identity);
+  const std::string kernel = digest(key.kernel), identity = digest(key.identity);
   Statement& s = connection_->get_best;
-  return connection_->first(s.bind(Blob{kernel_hash}, target, Blob{identity_hash}, kOptsVersion));
+  return connection_->first(s.bind(Blob{kernel}, key.target, Blob{identity}, kOptsVersion, key.options));
 }
 
 bool TuningDatabase::has(const std::string& kernel, const std::string& target) {
@@ -194,9 +196,10 @@ int64_t TuningDatabase::write_json(std::ostream& out) {
   std::lock_guard lock(mutex_);
   const std::vector<Row> rows = connection_->all();
   for (const auto& [key, result] : rows) {
-    nlohmann::ordered_json j{{"kernel", key.kernel},      {"target", key.target},    {"identity", key.identity},
-                             {"settings", key.settings},  {"version", kOptsVersion}, {"opts", result.opts},
-                             {"seconds", result.seconds}, {"tried", result.tried},   {"complete", result.complete}};
+    nlohmann::ordered_json j{{"kernel", key.kernel},       {"target", key.target},      {"identity", key.identity},
+                             {"options", key.options},     {"search", key.search},      {"version", kOptsVersion},
+                             {"opts", result.opts},        {"seconds", result.seconds}, {"tried", result.tried},
+                             {"complete", result.complete}};
     out << j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   }
   return static_cast<int64_t>(rows.size());
@@ -211,7 +214,7 @@ int64_t TuningDatabase::read_json(std::istream& in) {
     try {
       const nlohmann::json j = nlohmann::json::parse(line);
       if (j.at("version").get<int64_t>() != kOptsVersion) continue;  // its opts mean something else here
-      rows.push_back({{j.at("kernel"), j.at("target"), j.at("identity"), j.at("settings")},
+      rows.push_back({{j.at("kernel"), j.at("target"), j.at("identity"), j.at("options"), j.at("search")},
                       {j.at("opts"), j.at("seconds"), j.at("tried"), j.at("complete")}});
       if (rows.back().second.opts != "none") (void)parse_opts(rows.back().second.opts);
     } catch (const OptError& e) {

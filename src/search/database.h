@@ -20,7 +20,8 @@ struct TuningKey {
   std::string kernel;  ///< the AST's text
   std::string target;
   std::string identity;  ///< Device::tuning_identity: compiler and hardware
-  std::string settings;  ///< of the search: "BEAM=4 …"
+  std::string options;   ///< what else decides which opts there are: "TC=1 TC_OPT=0"
+  std::string search;    ///< the search's own settings: "BEAM=4 …"
 };
 
 struct TuningResult {
@@ -41,10 +42,10 @@ class TuningDatabase {
   TuningDatabase& operator=(const TuningDatabase&) = delete;
 
   const std::filesystem::path& file() const { return file_; }
-  /// What a search with these settings found.
+  /// What this very search found.
   std::optional<TuningResult> find(const TuningKey& key);
-  /// The fastest that a search with any settings found.
-  std::optional<TuningResult> best(const std::string& kernel, const std::string& target, const std::string& identity);
+  /// The fastest that any search found; the key's own `search` does not matter.
+  std::optional<TuningResult> best(const TuningKey& key);
   /// Whether there is any for a target, whatever it was found on.
   bool has(const std::string& kernel, const std::string& target);
   /// In place of what there was.

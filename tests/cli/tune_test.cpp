@@ -36,6 +36,9 @@ TEST_F(TuneCommand, searches_once_and_knows_it_then) {
   EXPECT_THAT(line(second, "known"), StartsWith("from "));
   EXPECT_EQ(line(second, "opts"), line(first, "opts"));
   EXPECT_THAT(tune("--again").out, HasSubstr("tried "));
+  // Another budget, another search: what little time found is not what more would.
+  EXPECT_THAT(quern("tune " + kernel("symbolic_sum") + " --beam 1 --candidates 7", settings()).out,
+              HasSubstr("tried "));
   EXPECT_THAT(
       quern("tune " + kernel("symbolic_sum") + " --beam 1 --candidates 6", settings() + " IGNORE_BEAM_CACHE=1").out,
       HasSubstr("tried "));

@@ -20,8 +20,8 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-TuningKey key(int kernel, const std::string& settings = "BEAM=4") {
-  return {"kernel " + std::to_string(kernel), "llvm", "a processor", settings};
+TuningKey key(int kernel, const std::string& search = "BEAM=4", const std::string& options = "TC=1") {
+  return {"kernel " + std::to_string(kernel), "llvm", "a processor", options, search};
 }
 TuningResult result(const std::string& opts, double seconds) { return {opts, seconds, 12, true}; }
 
@@ -37,8 +37,8 @@ struct Tuning : testing::Test {
     auto found = db.find(k);
     return found ? found->opts : "nothing";
   }
-  static std::string best_of(TuningDatabase& db, int kernel, const std::string& identity = "a processor") {
-    auto found = db.best("kernel " + std::to_string(kernel), "llvm", identity);
+  static std::string best_of(TuningDatabase& db, const TuningKey& k) {
+    auto found = db.best(k);
     return found ? found->opts : "nothing";
   }
   template <class Function>
@@ -77,21 +77,26 @@ TEST_F(Tuning, tells_keys_apart_by_each_of_their_parts) {
   const TuningKey base = key(1);
   db.store(base, result("none", 1));
   for (std::string TuningKey::* part :
-       {&TuningKey::kernel, &TuningKey::target, &TuningKey::identity, &TuningKey::settings}) {
+       {&TuningKey::kernel, &TuningKey::target, &TuningKey::identity, &TuningKey::options, &TuningKey::search}) {
     TuningKey other = base;
     other.*part += "!";
     EXPECT_EQ(opts_of(db, other), "nothing");
   }
 }
 
-TEST_F(Tuning, gives_the_fastest_of_all_settings) {
+TEST_F(Tuning, gives_the_fastest_of_all_searches) {
   TuningDatabase db(file);
   EXPECT_FALSE(db.has("kernel 1", "llvm"));
   db.store(key(1, "BEAM=1"), result("UPCAST(0,2)", 3));
   db.store(key(1, "BEAM=4"), result("UPCAST(0,4)", 1));
   db.store(key(1, "BEAM=8"), result("UPCAST(0,8)", 2));
-  EXPECT_EQ(best_of(db, 1), "UPCAST(0,4)");
-  EXPECT_EQ(best_of(db, 1, "another processor"), "nothing");
+  db.store(key(1, "BEAM=4", "TC=1 ALLOW_TF32=1"), result("TC(0,0)", 0.5));  // not to be had without
+  EXPECT_EQ(best_of(db, key(1, "BEAM=99")), "UPCAST(0,4)");
+  EXPECT_EQ(best_of(db, key(1, "", "TC=1 ALLOW_TF32=1")), "TC(0,0)");
+  EXPECT_EQ(best_of(db, key(1, "", "TC=0")), "nothing");
+  TuningKey elsewhere = key(1);
+  elsewhere.identity = "another processor";
+  EXPECT_EQ(best_of(db, elsewhere), "nothing");
   EXPECT_TRUE(db.has("kernel 1", "llvm"));
   EXPECT_FALSE(db.has("kernel 1", "clang"));
 }
