@@ -30,6 +30,8 @@ constexpr std::array kTable = {
                 "where compiled programs are kept: a file, or off; empty: quern/cache.db in the user's cache"},
     SettingInfo{"QUERN_CACHE_SIZE", SettingType::Int, "1024",
                 "MiB of compiled programs to keep; the least recently used go first", 0, int64_t{1} << 40},
+    SettingInfo{"QUERN_THREADS", SettingType::Int, "0",
+                "threads that device CPU runs a kernel on; 0: as many as the process may use", 0, 1024},
     SettingInfo{
         "BEAM", SettingType::Int, "0",
         "kernels that each step of a search goes on from; where it is not 0, run searches for opts that are not known",

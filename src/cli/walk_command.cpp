@@ -40,7 +40,7 @@ Json replay(const Json& walk, const std::string& text, const Target& target) {
       Json s;
       s["ok"] = legal_actions(kernel);
       s["pick"] = step.at("pick");
-      kernel.apply(search_actions().at(step.at("pick").get<size_t>() - 1));
+      kernel.apply(actions_for(target).at(step.at("pick").get<size_t>() - 1));
       s["opt"] = Json::array({json_of(kernel.applied_opts().back())});
       s.update(state(kernel));
       out["steps"].push_back(std::move(s));
@@ -61,16 +61,18 @@ Json replay(const Json& walk, const std::string& text, const Target& target) {
 }
 
 /// Throws UsageError unless it has the form of a walk of one of the kernels.
-void check_walk(const Json& walk, const std::unordered_map<std::string, std::string>& texts, const std::string& where) {
+void check_walk(const Json& walk, const std::unordered_map<std::string, std::string>& texts, const Target& target,
+                const std::string& where) {
+  const size_t actions = actions_for(target).size();
   try {
     if (!texts.contains(walk.at("h").get<std::string>()))
       throw UsageError(fmt::format("{}: no kernel {} in the files given", where, text_of(walk["h"])));
     if (!walk.at("steps").is_array()) throw UsageError(fmt::format("{}: not a walk: its steps are no array", where));
     for (const Json& step : walk["steps"])
       if (const Json& pick = step.at("pick");
-          !pick.is_number_unsigned() || pick.get<uint64_t>() < 1 || pick.get<uint64_t>() > search_actions().size())
+          !pick.is_number_unsigned() || pick.get<uint64_t>() < 1 || pick.get<uint64_t>() > actions)
         throw UsageError(fmt::format("{}: not a walk: the pick {} is not an action's number, 1 to {}", where,
-                                     text_of(pick), search_actions().size()));
+                                     text_of(pick), actions));
   } catch (const nlohmann::json::exception& e) {
     throw UsageError(fmt::format("{}: not a walk: {}", where, e.what()));
   }
@@ -93,7 +95,7 @@ void run_walk(const Options& o) {
     } catch (const nlohmann::json::exception& e) {
       throw UsageError(fmt::format("{}: not a walk: {}", where, e.what()));
     }
-    if (end > at) check_walk(walks.back(), texts, where);
+    if (end > at) check_walk(walks.back(), texts, target, where);
     at = end + 1;
   }
   std::vector<std::string> lines(walks.size());

@@ -66,7 +66,12 @@ Buffers make_inputs(UOp ast, const Program& program, uint64_t seed) {
     Scalar dtype = storage_type(program.buffer_types.at(number));
     auto b = std::make_unique<Buffer>(dtype, std::max<int64_t>(1, program.buffer_sizes.at(number)));
     Random random(seed * 1000003 + static_cast<uint64_t>(number));
-    for (int64_t i = 0; i < b->size(); ++i) set(*b, i, random_value(random, dtype, traits));
+    // Large buffers repeat what they start with, after a length that no kernel's sizes go well with.
+    constexpr int64_t kFresh = 1'000'003;
+    for (int64_t i = 0; i < std::min(b->size(), kFresh); ++i) set(*b, i, random_value(random, dtype, traits));
+    const size_t period = static_cast<size_t>(kFresh) * static_cast<size_t>(bytes_of(dtype));
+    for (size_t at = period; at < b->bytes(); at += period)
+      std::memcpy(b->data() + at, b->data(), std::min(period, b->bytes() - at));
     buffers.push_back(std::move(b));
   }
   return buffers;
@@ -89,7 +94,7 @@ std::string random_walk(UOp ast, const Target& target, int length, uint64_t seed
     std::vector<int> legal = legal_actions(kernel);
     if (legal.empty()) break;
     auto pick = static_cast<size_t>(uniform(random, 0, static_cast<int64_t>(legal.size()) - 1));
-    kernel.apply(search_actions()[static_cast<size_t>(legal[pick]) - 1]);
+    kernel.apply(actions_for(target)[static_cast<size_t>(legal[pick]) - 1]);
   }
   return kernel.applied_opts().empty() ? "none" : to_string(kernel.applied_opts());
 }

@@ -88,8 +88,8 @@ uint64_t hash_arg(const Arg& arg) {
         else if constexpr (std::is_same_v<T, RangeArg>)
           return hash_mix(3, static_cast<uint64_t>(a.axis) << 1 | a.reduce);
         else if constexpr (std::is_same_v<T, KernelInfo>)
-          return hash_mix(4, static_cast<uint64_t>(a.local_dims) << 32 | static_cast<uint64_t>(a.upcasted) << 1 |
-                                 static_cast<uint64_t>(a.dont_use_locals));
+          return hash_mix(4, static_cast<uint64_t>(a.local_dims) << 32 | static_cast<uint64_t>(a.upcasted) << 2 |
+                                 static_cast<uint64_t>(a.thread_dims) << 1 | static_cast<uint64_t>(a.dont_use_locals));
         else
           return hash_mix(5, HashPayload{}(*a));  // by value: no address decides anything
       },

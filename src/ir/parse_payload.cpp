@@ -256,8 +256,10 @@ KernelInfo Reader::read_kernel_info() {
       k.upcasted = static_cast<int16_t>(in_.integer(0, kMax));
     else if (field == "dont_use_locals")
       k.dont_use_locals = in_.boolean();
+    else if (field == "thread_dims")
+      k.thread_dims = static_cast<int16_t>(in_.integer(0, 1));
     else
-      in_.fail_at(place, "local_dims, upcasted or dont_use_locals");
+      in_.fail_at(place, "local_dims, upcasted, dont_use_locals or thread_dims");
     if (!in_.accept(',') && in_.peek() != ')') in_.fail("',' or ')'");
   }
   return k;

@@ -119,7 +119,12 @@ void print_kernel_info(Writer& out, const KernelInfo& k) {
   out.comma();
   out.text += "upcasted=" + std::to_string(k.upcasted);
   out.comma();
-  out.text += k.dont_use_locals ? "dont_use_locals=True)" : "dont_use_locals=False)";
+  out.text += k.dont_use_locals ? "dont_use_locals=True" : "dont_use_locals=False";
+  if (k.thread_dims != 0) {
+    out.comma();
+    out.text += "thread_dims=" + std::to_string(k.thread_dims);
+  }
+  out.text += ')';
 }
 
 /// One overload a payload type.

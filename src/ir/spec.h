@@ -13,6 +13,7 @@ enum class Spec {
   Indexed,    ///< after indexing: RANGE, SPECIAL, EXPAND, CONTRACT, INDEX; no VIEW
   Expanded,   ///< no EXPAND, CONTRACT
   Linear,  ///< a linear program ready to render: no index type, no DEFINE_ACC without ranges, gates moved to loads and stores
+  LinearVectors,  ///< the same where the target has vectors: ops on several lanes, and gates a lane
 };
 std::string_view to_string(Spec spec);
 

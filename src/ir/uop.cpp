@@ -237,7 +237,9 @@ int compare_arg(const Arg& a, Scalar of_a, const Arg& b, Scalar of_b) {
           return x.axis != y.axis ? order(x.axis, y.axis) : order(x.reduce, y.reduce);
         else if constexpr (std::is_same_v<T, KernelInfo>) {
           if (x.local_dims != y.local_dims) return order(x.local_dims, y.local_dims);
-          return x.upcasted != y.upcasted ? order(x.upcasted, y.upcasted) : order(x.dont_use_locals, y.dont_use_locals);
+          if (x.upcasted != y.upcasted) return order(x.upcasted, y.upcasted);
+          if (x.dont_use_locals != y.dont_use_locals) return order(x.dont_use_locals, y.dont_use_locals);
+          return order(x.thread_dims, y.thread_dims);
         } else if constexpr (std::is_same_v<T, const Lanes*>)
           return order_items(*x, *y, ints);
         else if constexpr (std::is_same_v<T, const Axes*>)

@@ -32,11 +32,12 @@ struct RangeArg {
   bool operator==(const RangeArg&) const = default;
 };
 
-/// SINK of an optimized AST: the axes of its shape are <global> <local> <group-reduce> <reduce> <upcast, unroll>.
+/// SINK of an optimized AST: the axes of its shape are <thread> <global> <local> <group-reduce> <reduce> <upcast, unroll, partial>.
 struct KernelInfo {
   int16_t local_dims = 0;
   int16_t upcasted = 0;
   bool dont_use_locals = false;
+  int16_t thread_dims = 0;  ///< of a CPU: 1 or none
   bool operator==(const KernelInfo&) const = default;
 };
 

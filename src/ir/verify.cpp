@@ -27,7 +27,8 @@ OpSet ops_of(Spec spec) {
     case Spec::KernelAst: return kKernelOps;
     case Spec::Indexed: return OpSet::all() - kNotIndexed;
     case Spec::Expanded: return OpSet::all() - kNotIndexed - OpSet{Op::Expand, Op::Contract, Op::ReduceAxis};
-    case Spec::Linear: return kLinearOps;
+    case Spec::Linear:
+    case Spec::LinearVectors: return kLinearOps;
   }
   return OpSet::all();
 }
@@ -148,8 +149,23 @@ const Rule kLinearRules[] = {
     {{Op::If}, linear_if},
 };
 
+std::string vector_store(UOp n) {
+  if (std::string e = linear_access(n); !e.empty()) return e;
+  const bool masked = n.num_src() > 2 && n.src(2).dtype() == DType(Scalar::Bool, n.src(1).dtype().count);
+  return n.num_src() > 2 && !masked ? is_op(n, 2, {Op::If}, "an IF or a bool a lane") : "";
+}
+const Rule kLinearVectorRules[] = {
+    {{Op::Const}, one_lane},       {{Op::DefineVar, Op::Range, Op::Special}, machine_int},
+    {{Op::Index}, linear_index},   {{Op::Load}, linear_load},
+    {{Op::Store}, vector_store},   {{Op::DefineAcc}, linear_accumulator},
+    {{Op::Assign}, linear_assign}, {{Op::If}, linear_if},
+};
+
+bool is_linear(Spec spec) { return spec == Spec::Linear || spec == Spec::LinearVectors; }
+
 std::span<const Rule> rules_of(Spec spec) {
   if (spec == Spec::KernelAst) return kAstRules;
+  if (spec == Spec::LinearVectors) return kLinearVectorRules;
   if (spec == Spec::Linear) return kLinearRules;
   return kGraphRules;
 }
@@ -157,7 +173,7 @@ std::span<const Rule> rules_of(Spec spec) {
 std::string error_of(UOp n, Spec spec) {
   if (!ops_of(spec).contains(n.op())) return "not an op of this stage";
   if (std::string e = form_error(n.op(), n.dtype(), n.src(), n.arg()); !e.empty()) return e;
-  if (spec == Spec::Linear && n.dtype().is_index()) return "type is dtypes.index";
+  if (is_linear(spec) && n.dtype().is_index()) return "type is dtypes.index";
   for (const Rule& r : rules_of(spec))
     if (r.ops.contains(n.op()))
       if (std::string e = r.check(n); !e.empty()) return e;
@@ -204,6 +220,7 @@ std::string_view to_string(Spec spec) {
     case Spec::Indexed: return "indexed";
     case Spec::Expanded: return "expanded";
     case Spec::Linear: return "linear";
+    case Spec::LinearVectors: return "linear vector";
   }
   return "?";
 }
@@ -211,7 +228,7 @@ std::string_view to_string(Spec spec) {
 void verify(std::span<const UOp> program, Spec spec) {
   for (UOp n : program)
     if (std::string error = error_of(n, spec); !error.empty()) fail(spec, n, error);
-  if (spec == Spec::Linear) verify_order(program);
+  if (is_linear(spec)) verify_order(program);
 }
 
 void verify(UOp root, Spec spec) {

@@ -58,7 +58,8 @@ bool has_axis(const ReduceArg& reduce, size_t axis) {
 
 class Indexer {
  public:
-  Indexer(UOp ast, const Target& target) : graph_(ast.graph()), ast_(ast), nodes_(toposort(ast)) {
+  Indexer(UOp ast, const Target& target)
+      : graph_(ast.graph()), ast_(ast), nodes_(toposort(ast)), has_vectors_(target.vector_bytes != 0) {
     make_indices(target);
   }
 
@@ -104,6 +105,8 @@ class Indexer {
   UOp lower_reduce(UOp reduce);
   UOp lower_load(UOp load);
   UOp lower_store(UOp store);
+  static UOp chained(UOp all, Op op);
+  static UOp folded(UOp all, Op op);
   UOp index(UOp buffer, const Indexed& at) const;
   bool is_thread(size_t axis) const { return idxs_[0][axis] != ridxs_[axis]; }
   std::vector<UOp> shared_indices(UOp load) const;
@@ -115,6 +118,7 @@ class Indexer {
   std::array<std::vector<UOp>, kStages> idxs_;  ///< an index for each axis, in each stage
   std::vector<UOp> ridxs_;                      ///< those of stage 1, but loops for the axes that a group reduces
   bool is_staged_ = false;
+  bool has_vectors_;
   size_t stage_ = 0;
   NodeMap<std::array<bool, kStages>> needed_;
   NodeMap<PerStage> done_;
@@ -152,7 +156,9 @@ void Indexer::make_indices(const Target& target) {
   std::span<const SInt> sizes(full);
   size_t globals = first_reduce - static_cast<size_t>(info.local_dims);
   if (!target.has_local) {
-    for (size_t i = 0; i < first_reduce; ++i) idxs.push_back(graph_.range(0, full[i], static_cast<int>(i)));
+    const auto threads = static_cast<size_t>(info.thread_dims);
+    idxs = launch_indices(graph_, "gidx", sizes.first(threads), target.global_max, true);
+    for (size_t i = threads; i < first_reduce; ++i) idxs.push_back(graph_.range(0, full[i], static_cast<int>(i)));
   } else if (info.dont_use_locals) {
     idxs = launch_indices(graph_, "idx", sizes.first(globals), target.global_max, true);
   } else {
@@ -216,14 +222,32 @@ UOp Indexer::lower_reduce(UOp reduce) {
     int lanes = 1;
     for (AxisSize a : unrolled) lanes *= a.size;
     UOp all = graph_.node(Op::Contract, reduce.dtype().vec(lanes), {value}, graph_.intern(std::move(unrolled)));
-    value = lanes == 1 ? all : all.gep(0);
-    for (int i = 1; i < lanes; ++i) value = value.alu(arg.op, all.gep(i));
+    value = lanes == 1 ? all : has_vectors_ && ranges.empty() ? folded(all, arg.op) : chained(all, arg.op);
   }
   if (ranges.empty()) return value;
   src_.assign({identity_element(graph_, arg.op, reduce.dtype())});
   src_.insert(src_.end(), ranges.begin(), ranges.end());
   UOp acc = graph_.node(Op::DefineAcc, reduce.dtype(), src_, graph_.intern(Lanes{accumulators_++}));
   return graph_.node(Op::Assign, reduce.dtype(), {acc, acc.alu(arg.op, value)});
+}
+
+/// All lanes of a vector, one after the other: each step may fuse with the product it adds.
+UOp Indexer::chained(UOp all, Op op) {
+  UOp value = all.gep(0);
+  for (int i = 1; i < all.dtype().count; ++i) value = value.alu(op, all.gep(i));
+  return value;
+}
+
+/// In halves: what the first half becomes can be computed on vectors, and no step waits for all before it.
+UOp Indexer::folded(UOp all, Op op) {
+  std::vector<UOp> left;
+  for (int i = 0; i < all.dtype().count; ++i) left.push_back(all.gep(i));
+  while (left.size() > 1) {
+    const size_t half = (left.size() + 1) / 2;
+    for (size_t i = half; i < left.size(); ++i) left[i - half] = left[i - half].alu(op, left[i]);
+    left.resize(half);
+  }
+  return left[0];
 }
 
 UOp Indexer::index(UOp buffer, const Indexed& at) const {

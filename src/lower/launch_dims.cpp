@@ -138,7 +138,8 @@ std::vector<UOp> launch_indices(Graph& graph, std::string_view prefix, std::span
 
 LaunchSizes launch_sizes(const LinearProgram& program, const Target& target) {
   LaunchSizes sizes;
-  if (!target.has_local) return sizes;
+  const auto is_special = [](UOp u) { return u.is(Op::Special); };
+  if (!target.has_local && std::none_of(program.uops.begin(), program.uops.end(), is_special)) return sizes;
   sizes.global = sizes.local = std::array<SInt, 3>{1, 1, 1};
   for (UOp u : program.uops) {
     if (!u.is(Op::Special)) continue;

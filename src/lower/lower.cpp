@@ -8,7 +8,8 @@ namespace quern {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kStages = {"index", "expand", "fold memory", "legalize", "linearize"};
+constexpr std::array<std::string_view, 6> kStages = {"index",    "expand",       "fold memory",
+                                                     "legalize", "pack vectors", "linearize"};
 
 /// Checks and shows what a stage gave.
 UOp passed(std::string_view stage, UOp graph, [[maybe_unused]] Spec spec, const StageHook& hook) {
@@ -29,11 +30,12 @@ LinearProgram lower(UOp optimized_ast, const Target& target, const StageHook& ho
   graph = passed(kStages[1], expand_graph(graph, target), Spec::Expanded, hook);
   graph = passed(kStages[2], fold_memory(graph, target), Spec::Expanded, hook);
   graph = passed(kStages[3], legalize(graph, target), Spec::Expanded, hook);
+  if (target.vector_bytes != 0) graph = passed(kStages[4], pack_vectors(graph, target), Spec::Expanded, hook);
   LinearProgram program = linearize(graph);
 #ifndef NDEBUG
-  verify(program.uops, Spec::Linear);
+  verify(program.uops, target.vector_bytes != 0 ? Spec::LinearVectors : Spec::Linear);
 #endif
-  if (hook) hook(kStages[4], graph);
+  if (hook) hook(kStages[5], graph);
   return program;
 }
 

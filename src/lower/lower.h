@@ -21,7 +21,7 @@ using StageHook = std::function<void(std::string_view stage, UOp graph)>;
 std::span<const std::string_view> stage_names();
 
 /// The whole way from an optimized AST to a linear program for a target:
-/// index, expand, fold memory, legalize, linearize.
+/// index, expand, fold memory, legalize, pack vectors (where the target has them), linearize.
 LinearProgram lower(UOp optimized_ast, const Target& target, const StageHook& hook = {});
 
 // The stages, each in its own file with its contract.
@@ -29,6 +29,9 @@ UOp index_kernel(UOp optimized_ast, const Target& target);
 UOp expand_graph(UOp indexed, const Target& target);
 UOp fold_memory(UOp expanded, const Target& target);
 UOp legalize(UOp folded, const Target& target);
+/// On targets with vectors: what neighbouring lanes of stores and accumulators compute alike is computed on vectors, from wide loads
+/// on; lanes under conditions of their own are masked.
+UOp pack_vectors(UOp legal, const Target& target);
 LinearProgram linearize(UOp legal);
 
 /// A linear program as text, a UOp a line: number, op, dtype, sources by number, payload.

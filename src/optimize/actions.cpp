@@ -13,7 +13,7 @@ bool is_kept(const Kernel& kernel, const ActionLimits& limits) {
     core_lanes = int64_t{core->dims[0]} * core->dims[1] * core->dims[2] / core_threads;
   }
   for (const Axis& axis : kernel.axes()) {
-    const bool upcasted = axis.kind == AxisKind::Upcast || axis.kind == AxisKind::Unroll;
+    const bool upcasted = axis.kind >= AxisKind::Upcast;
     const bool threaded =
         axis.kind == AxisKind::Local || axis.kind == AxisKind::GroupReduce || axis.kind == AxisKind::UpcastMid;
     if (upcasted && lanes < kUnbounded) lanes *= axis.size.value();
@@ -22,23 +22,27 @@ bool is_kept(const Kernel& kernel, const ActionLimits& limits) {
   return lanes / core_lanes <= limits.max_lanes && threads <= limits.max_threads;
 }
 
-bool takes_whole_axes(OptOp op, int axis) {
-  const std::vector<Opt>& actions = search_actions();
+bool takes_whole_axes(const std::vector<Opt>& actions, OptOp op, int axis) {
   return std::find(actions.begin(), actions.end(), Opt{op, axis, 0}) != actions.end();
 }
 
 }  // namespace
 
+const std::vector<Opt>& actions_for(const Target& target) {
+  return target.vector_bytes != 0 ? cpu_search_actions() : search_actions();
+}
+
 std::vector<int> legal_actions(const Kernel& kernel, const ActionLimits& limits) {
   std::vector<int> legal;
-  const std::vector<Opt>& actions = search_actions();
+  const std::vector<Opt>& actions = actions_for(kernel.target());
   for (size_t i = 0; i < actions.size(); ++i) {
     const Opt& action = actions[i];
     if (action.op != OptOp::TC) {
       const std::optional<int> axis = kernel.real_axis(action);
       if (!axis) continue;
       // The same action with the amount 0 says it already.
-      if (kernel.axes_[static_cast<size_t>(*axis)].size == *action.amount && takes_whole_axes(action.op, *axis))
+      if (kernel.axes_[static_cast<size_t>(*axis)].size == *action.amount &&
+          takes_whole_axes(actions, action.op, *axis))
         continue;
       if (kernel.why_not(action)) continue;
     }

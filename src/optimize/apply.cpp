@@ -13,6 +13,8 @@ namespace {
 
 constexpr int64_t kMaxUnroll = 32;
 constexpr int64_t kMaxUpcast = 16;
+constexpr int64_t kMaxLanes = 64;  ///< to upcast, unroll or reduce in parts, on CPUs with vectors
+constexpr int64_t kMaxThreads = 1024;
 
 bool is_group(OptOp op) { return op == OptOp::GROUP || op == OptOp::GROUPTOP; }
 bool needs_locals(OptOp op) { return is_group(op) || op == OptOp::LOCAL || op == OptOp::UPCASTMID; }
@@ -38,7 +40,7 @@ void Kernel::apply(const std::vector<Opt>& opts) {
 std::optional<int> Kernel::real_axis(const Opt& opt) const {
   if (!opt.axis || *opt.axis < 0 || *opt.axis >= num_axes()) return std::nullopt;
   int axis = *opt.axis;
-  if (opt.op == OptOp::UNROLL) axis += first_reduce();
+  if (opt.op == OptOp::UNROLL || opt.op == OptOp::RFACTOR) axis += first_reduce();
   if (is_group(opt.op)) axis += first_reduce() + group_dims();
   return axis < num_axes() ? std::optional<int>(axis) : std::nullopt;
 }
@@ -79,6 +81,9 @@ Kernel::Refusal Kernel::why_not(const Opt& opt) const {
       return fmt::format("{} does not divide axis {} of size {}", amount, axis, print(size));
   }
   if (Refusal why = why_not_shared_memory(opt, amount)) return why;
+  if (axes_[static_cast<size_t>(axis)].kind == AxisKind::Thread)
+    return fmt::format("axis {} is shared out among threads already", axis);
+  const bool vectors = target.vector_bytes != 0;
 
   switch (opt.op) {
     case OptOp::LOCAL:
@@ -94,7 +99,8 @@ Kernel::Refusal Kernel::why_not(const Opt& opt) const {
       return std::nullopt;
     case OptOp::UNROLL:
       if (axis >= first_upcast()) return fmt::format("axis {} is already upcasted", axis);
-      if (amount > kMaxUnroll) return fmt::format("{} is more than {} to unroll", amount, kMaxUnroll);
+      if (const int64_t most = vectors ? kMaxLanes : kMaxUnroll; amount > most)
+        return fmt::format("{} is more than {} to unroll", amount, most);
       if (leads_mid_upcast(axis) && size == amount) return "a mid-reduce upcast stands after a group reduce";
       return std::nullopt;
     case OptOp::UPCAST: {
@@ -102,9 +108,21 @@ Kernel::Refusal Kernel::why_not(const Opt& opt) const {
       const int globals = global_dims();
       if (tensor_core_ && axis >= globals && axis < globals + static_cast<int>(tensor_core_->threads.size()))
         return fmt::format("axis {} is the tensor core's", axis);
-      if (amount > kMaxUpcast) return fmt::format("{} is more than {} to upcast", amount, kMaxUpcast);
+      if (const int64_t most = vectors ? kMaxLanes : kMaxUpcast; amount > most)
+        return fmt::format("{} is more than {} to upcast", amount, most);
       return std::nullopt;
     }
+    case OptOp::THREAD:
+      if (!target.has_threads) return "the target has no threads to share an axis out among";
+      if (axes_[0].kind == AxisKind::Thread) return "an axis is shared out among threads already";
+      if (axis >= global_dims()) return fmt::format("axis {} is not global: threads are for globals", axis);
+      if (amount > kMaxThreads) return fmt::format("{} is more than {} threads", amount, kMaxThreads);
+      return std::nullopt;
+    case OptOp::RFACTOR:
+      if (!vectors) return "the target has no vectors to keep partial results in";
+      if (axis >= first_upcast()) return fmt::format("axis {} is not a reduce loop", axis);
+      if (amount > kMaxLanes) return fmt::format("{} is more than {} partial results", amount, kMaxLanes);
+      return std::nullopt;
     case OptOp::UPCASTMID: return why_not_upcast_mid(axis, amount);
     case OptOp::SWAP:
       if (amount <= axis || amount >= global_dims())
@@ -157,7 +175,9 @@ Kernel::Refusal Kernel::why_not_upcast_mid(int axis, int64_t amount) const {
 Kernel::Refusal Kernel::why_not_pad(int axis, int64_t amount) const {
   if (fixed_->symbolic) return "padding does not work with symbolic shapes";
   if (axis >= first_upcast()) return fmt::format("axis {} is upcasted: it can't be padded", axis);
-  if (!fixed_->reduces.empty() && axis >= first_reduce() && !fixed_->can_pad_reduce)
+  // On Quern's own targets what is reduced is replaced where it is padding; others refuse what the reference refuses.
+  const bool is_replaced = fixed_->target->vector_bytes != 0;
+  if (!fixed_->reduces.empty() && axis >= first_reduce() && !fixed_->can_pad_reduce && !is_replaced)
     return "the reduce is not a sum of values that are 0 where the padding is";
   const int64_t size = axes_[static_cast<size_t>(axis)].size.value();
   if (size <= amount / 4)
@@ -209,6 +229,8 @@ void Kernel::carry_out(const Opt& opt, int axis, int64_t amount) {
     case OptOp::UNROLL:
       removed = split(axis, amount, false, num_axes(), is_output_axis(kind) ? AxisKind::Upcast : AxisKind::Unroll);
       break;
+    case OptOp::THREAD: removed = split(axis, amount, true, 0, AxisKind::Thread); break;
+    case OptOp::RFACTOR: removed = split(axis, amount, false, num_axes(), AxisKind::Partial); break;
     case OptOp::SWAP: swap_axes(axis, static_cast<int>(amount)); break;
     case OptOp::PADTO: pad_axis(axis, amount); break;
     case OptOp::TC:

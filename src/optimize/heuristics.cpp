@@ -258,6 +258,8 @@ Kernel optimize(UOp ast, const Target& on, const OptimizeOptions& options) {
   Kernel kernel(ast, target, options.tensor_cores);
   if (options.opts == "none") {
     kernel.required_optimizations();
+  } else if (options.opts == "heuristic" && target.vector_bytes != 0) {
+    kernel.cpu_optimizations();
   } else if (options.opts == "heuristic" || options.opts == "reference") {
     if (!target.tensor_cores.empty() || options.tensor_cores == TensorCoreUse::ShapeOnly) {
       Kernel with_tensor_core = kernel;

@@ -109,6 +109,7 @@ DType Kernel::Fixed::memory_type(size_t buffer) const {
 
 std::string_view to_string(AxisKind kind) {
   switch (kind) {
+    case AxisKind::Thread: return "thread";
     case AxisKind::Global: return "global";
     case AxisKind::Local: return "local";
     case AxisKind::GroupReduce: return "group reduce";
@@ -116,12 +117,14 @@ std::string_view to_string(AxisKind kind) {
     case AxisKind::Reduce: return "reduce";
     case AxisKind::Upcast: return "upcast";
     case AxisKind::Unroll: return "unroll";
+    case AxisKind::Partial: return "partial";
   }
   throw InternalError("an axis of no kind");
 }
 
 std::string_view color_of(AxisKind kind, bool dont_use_locals) {
   switch (kind) {
+    case AxisKind::Thread: return "BLUE";
     case AxisKind::Global: return dont_use_locals ? "BLUE" : "blue";
     case AxisKind::Local: return "cyan";
     case AxisKind::GroupReduce: return "green";
@@ -129,6 +132,7 @@ std::string_view color_of(AxisKind kind, bool dont_use_locals) {
     case AxisKind::Reduce: return "red";
     case AxisKind::Upcast: return "yellow";
     case AxisKind::Unroll: return "magenta";
+    case AxisKind::Partial: return "MAGENTA";
   }
   throw InternalError("an axis of no kind");
 }
@@ -297,7 +301,7 @@ Shape Kernel::output_shape() const { return output_view().shape(); }
 
 int Kernel::global_dims() const {
   int n = 0;
-  while (n < num_axes() && axes_[static_cast<size_t>(n)].kind == AxisKind::Global) ++n;
+  while (n < num_axes() && axes_[static_cast<size_t>(n)].kind <= AxisKind::Global) ++n;
   return n;
 }
 
@@ -355,6 +359,7 @@ void append_identifier(std::string& name, std::string_view text) {
 
 std::string_view ansi_code(AxisKind kind, bool dont_use_locals) {
   switch (kind) {
+    case AxisKind::Thread: return "94";
     case AxisKind::Global: return dont_use_locals ? "94" : "34";
     case AxisKind::Local: return "36";
     case AxisKind::GroupReduce: return "32";
@@ -362,6 +367,7 @@ std::string_view ansi_code(AxisKind kind, bool dont_use_locals) {
     case AxisKind::Reduce: return "31";
     case AxisKind::Upcast: return "33";
     case AxisKind::Unroll: return "35";
+    case AxisKind::Partial: return "95";
   }
   throw InternalError("an axis of no kind");
 }

@@ -14,15 +14,17 @@
 
 namespace quern {
 
-/// What an axis of a kernel is. Axes stand in this order but for upcast and unroll, which mix, and mid-reduce upcasts, which
-/// mix with group reduces.
-enum class AxisKind : uint8_t { Global, Local, GroupReduce, UpcastMid, Reduce, Upcast, Unroll };
+/// What an axis of a kernel is. Axes stand in this order but for upcast, unroll and partial, which mix, and mid-reduce upcasts,
+/// which mix with group reduces.
+enum class AxisKind : uint8_t { Thread, Global, Local, GroupReduce, UpcastMid, Reduce, Upcast, Unroll, Partial };
 std::string_view to_string(AxisKind kind);  ///< "group reduce"
-/// The reference's colour: blue (BLUE without locals), cyan, green, white, red, yellow, magenta.
+/// The reference's colour: blue (BLUE without locals), cyan, green, white, red, yellow, magenta; BLUE for threads of a CPU, MAGENTA
+/// for partial reduces.
 std::string_view color_of(AxisKind kind, bool dont_use_locals);
 /// True for the axes that the output has too; the others are reduced.
 constexpr bool is_output_axis(AxisKind kind) {
-  return kind == AxisKind::Global || kind == AxisKind::Local || kind == AxisKind::UpcastMid || kind == AxisKind::Upcast;
+  return kind == AxisKind::Thread || kind == AxisKind::Global || kind == AxisKind::Local ||
+         kind == AxisKind::UpcastMid || kind == AxisKind::Upcast;
 }
 
 struct Axis {
@@ -59,7 +61,7 @@ class Kernel {
 
   // Where each kind of axis starts and how many there are.
   int num_axes() const { return static_cast<int>(axes_.size()); }
-  int global_dims() const;  ///< global axes; locals follow
+  int global_dims() const;  ///< thread and global axes; locals follow
   int local_dims() const;
   int first_reduce() const;  ///< past globals and locals
   int group_dims() const;    ///< group reduces and mid-reduce upcasts, from first_reduce()
@@ -76,6 +78,8 @@ class Kernel {
   void required_optimizations();
   /// The reference's heuristics.
   void hand_coded_optimizations();
+  /// Quern's own for CPUs with vectors: which axis becomes lanes, a tile of accumulators, tails under masks, threads.
+  void cpu_optimizations();
   /// Tries tensor cores; `tc_opt` 0: plain matmuls, 1: casts and several reduce axes too, 2: padded axes too. With `extra` these
   /// opts follow instead of the hand-coded ones. False (and possibly partly applied, as the reference) if it can't.
   bool apply_tensor_cores(int tc_opt = 0, int axis = 0, const std::vector<Opt>* extra = nullptr);
@@ -158,6 +162,12 @@ class Kernel {
   int64_t upcast_size() const;
   bool has_upcast_without_stride(uint32_t view) const;
 
+  // cpu_heuristics.cpp
+  struct CpuLayout;
+  void reduce_on_lanes(int axis, int lanes);
+  void tile_registers(int vector, int lanes);
+  void share_among_threads(int64_t work);
+
   // optimized_ast.cpp
   struct AstBuilder;
 
@@ -171,13 +181,15 @@ class Kernel {
   bool padded_reduce_ = false;  ///< the last view is the full shape's, padded: what of it is inside
 };
 
-/// Numbers (from 1) of search_actions() that are legal and kept from here: those that lead to too many lanes or threads are not,
+/// What a search tries on this target: search_actions() or cpu_search_actions().
+const std::vector<Opt>& actions_for(const Target& target);
+/// Numbers (from 1) of actions_for() the target that are legal and kept from here: those that lead to too many lanes or threads are not,
 /// nor an amount that is the whole axis where 0 says the same.
 std::vector<int> legal_actions(const Kernel& kernel, const ActionLimits& limits = {});
 
 struct OptimizeOptions {
-  /// "none" (only what the target demands), "heuristic" or "reference" (required, tensor cores, else hand-coded), or a list as
-  /// "UPCAST(0,4) LOCAL(1,8)".
+  /// "none" (only what the target demands), "reference" (required, tensor cores, else hand-coded), "heuristic" (the same, but
+  /// cpu_optimizations() on CPUs with vectors), or a list as "UPCAST(0,4) LOCAL(1,8)".
   std::string opts = "heuristic";
   TensorCoreUse tensor_cores = TensorCoreUse::Instruction;
   int tc_opt = 0;           ///< as in Kernel::apply_tensor_cores

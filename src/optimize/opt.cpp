@@ -10,8 +10,9 @@
 namespace quern {
 namespace {
 
-constexpr std::array<std::string_view, 10> kOptNames = {"TC",    "UPCAST",   "UPCASTMID", "UNROLL", "LOCAL",
-                                                        "GROUP", "GROUPTOP", "NOLOCALS",  "PADTO",  "SWAP"};
+constexpr std::array<std::string_view, 12> kOptNames = {"TC",    "UPCAST", "UPCASTMID", "UNROLL",
+                                                        "LOCAL", "GROUP",  "GROUPTOP",  "NOLOCALS",
+                                                        "PADTO", "SWAP",   "THREAD",    "RFACTOR"};
 
 std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
@@ -108,6 +109,25 @@ const std::vector<Opt>& search_actions() {
     list.push_back({OptOp::UPCASTMID, 1, 4});
     list.push_back({OptOp::TC, 0, 0});
     add(OptOp::TC, 9, {2});
+    for (int axis = 0; axis < 5; ++axis)
+      for (int with = axis + 1; with < 5; ++with) list.push_back({OptOp::SWAP, axis, with});
+    return list;
+  }();
+  return actions;
+}
+
+const std::vector<Opt>& cpu_search_actions() {
+  static const std::vector<Opt> actions = [] {
+    std::vector<Opt> list;
+    const auto add = [&list](OptOp op, int axes, std::initializer_list<int> amounts) {
+      for (int amount : amounts)
+        for (int axis = 0; axis < axes; ++axis) list.push_back({op, axis, amount});
+    };
+    add(OptOp::UPCAST, 6, {0, 2, 3, 4, 5, 6, 8, 16, 32, 64});
+    add(OptOp::UNROLL, 5, {0, 2, 4, 7});
+    add(OptOp::RFACTOR, 3, {0, 4, 8, 16, 32, 64});
+    add(OptOp::PADTO, 7, {4, 8, 16, 32});
+    add(OptOp::THREAD, 4, {2, 4, 8, 16, 32, 64});
     for (int axis = 0; axis < 5; ++axis)
       for (int with = axis + 1; with < 5; ++with) list.push_back({OptOp::SWAP, axis, with});
     return list;

@@ -7,8 +7,21 @@
 
 namespace quern {
 
-/// The ten ways to change a kernel, in the reference's order.
-enum class OptOp : uint8_t { TC, UPCAST, UPCASTMID, UNROLL, LOCAL, GROUP, GROUPTOP, NOLOCALS, PADTO, SWAP };
+/// The ways to change a kernel: the reference's ten in its order, then those for CPUs.
+enum class OptOp : uint8_t {
+  TC,
+  UPCAST,
+  UPCASTMID,
+  UNROLL,
+  LOCAL,
+  GROUP,
+  GROUPTOP,
+  NOLOCALS,
+  PADTO,
+  SWAP,
+  THREAD,  ///< the slow part of an axis is shared out among cores
+  RFACTOR  ///< the fast part of a reduce gets accumulators of its own, combined at the end
+};
 
 struct Opt {
   OptOp op;
@@ -24,7 +37,9 @@ std::string to_string(const std::vector<Opt>& opts);  ///< separated by spaces
 Opt parse_opt(std::string_view text);
 std::vector<Opt> parse_opts(std::string_view text);
 
-/// The search's actions in the reference's order; action n of walks is kActions[n - 1].
+/// The search's actions in the reference's order; action n of walks is the one at n - 1.
 const std::vector<Opt>& search_actions();
+/// Those for CPUs that Quern lays out itself (Target::vector_bytes).
+const std::vector<Opt>& cpu_search_actions();
 
 }  // namespace quern

@@ -52,6 +52,7 @@ struct Kernel::AstBuilder {
   UOp rebuilt(UOp node);
   UOp with_new_view(UOp buffer, size_t number);
   UOp reduce(UOp node);
+  UOp reduced_in_parts(UOp operand, Op op, const std::vector<int32_t>& axes);
   UOp grouped_reduce(UOp node, size_t number, UOp partial, std::vector<int32_t> axes);
   UOp tensor_core_reduce(UOp node, size_t number, UOp operand, const std::vector<int32_t>& axes);
   UOp instruction(UOp a, UOp b, const std::vector<int32_t>& reduced);
@@ -90,7 +91,8 @@ UOp Kernel::AstBuilder::rebuilt(UOp node) {
   for (UOp s : node.src()) src.push_back(done.get(s));
   if (!node.is(Op::Sink)) return node.with_src(src);
   const KernelInfo info{static_cast<int16_t>(kernel.local_dims()), static_cast<int16_t>(kernel.upcasted()),
-                        kernel.dont_use_locals_};
+                        kernel.dont_use_locals_,
+                        kernel.axes_.empty() || kernel.axes_[0].kind != AxisKind::Thread ? int16_t{0} : int16_t{1}};
   return graph.node(Op::Sink, node.dtype(), src, info);
 }
 
@@ -120,9 +122,19 @@ UOp Kernel::AstBuilder::reduce(UOp node) {
   if (kernel.tensor_core_ && fixed.use != TensorCoreUse::ShapeOnly)
     return tensor_core_reduce(node, number, operand, axes);
   const Op op = std::get<const ReduceArg*>(node.arg())->op;
-  const UOp reduced = graph.node(Op::ReduceAxis, node.dtype(), {operand}, graph.intern(ReduceArg{op, axes}));
+  const UOp reduced = reduced_in_parts(operand, op, axes);
   std::vector<int32_t> grouped = reduced_axes(number, first, loops);
   return grouped.empty() ? reduced : grouped_reduce(node, number, reduced, std::move(grouped));
+}
+
+/// Over the other axes first, each part by itself, then over the parts.
+UOp Kernel::AstBuilder::reduced_in_parts(UOp operand, Op op, const std::vector<int32_t>& axes) {
+  std::vector<int32_t> parts, others;
+  for (int32_t i : axes) (kernel.axes_[static_cast<size_t>(i)].kind == AxisKind::Partial ? parts : others).push_back(i);
+  if (!parts.empty() && others.empty()) std::swap(parts, others);
+  const UOp reduced = graph.node(Op::ReduceAxis, operand.dtype(), {operand}, graph.intern(ReduceArg{op, others}));
+  if (parts.empty()) return reduced;
+  return graph.node(Op::ReduceAxis, operand.dtype(), {reduced}, graph.intern(ReduceArg{op, parts}));
 }
 
 /// Each thread stores what it reduced, and all threads' values are reduced once more.

@@ -71,7 +71,7 @@ class LlvmWriter {
       if (u.is(Op::DefineAcc)) {
         for (UOp s : u.src().subspan(1))
           if (s.is(Op::Range)) value(s).accumulators.push_back(u);
-        value(u).sums = u.dtype() == DType(Scalar::Float) || u.dtype() == DType(Scalar::Double);
+        value(u).sums = u.dtype().scalar == Scalar::Float || u.dtype().scalar == Scalar::Double;
       } else if (u.is(Op::Assign)) {
         value(accumulator_of(u)).assign = u;
       } else if (u.is(Op::Store)) {
@@ -98,6 +98,11 @@ class LlvmWriter {
       LlvmValue name = concat("%var", number++);
       arguments += fmt::format("{}{} {}", arguments.empty() ? "" : ", ", llvm_type(v.dtype()), name);
       value(v).text = std::move(name);
+    }
+    for (UOp u : linear_.uops) {
+      if (!u.is(Op::Special)) continue;
+      arguments += concat(arguments.empty() ? "" : ", ", llvm_type(u.dtype()), " %thread");
+      value(u).text = "%thread";
     }
     return arguments;
   }
@@ -201,9 +206,33 @@ class LlvmWriter {
     return u.is_const() && std::get<ConstBits>(u.arg()).bits == 0;
   }
 
+  /// A load or store of those lanes whose gate holds; the others' memory is not touched.
+  LlvmValue masked_load(UOp u, const LlvmValue& place, UOp gate) {
+    DType memory = u.dtype().is_bool() ? DType(Scalar::UInt8, u.dtype().count) : u.dtype();
+    std::string type = llvm_type(memory), suffix = llvm_lanes_suffix(memory), mask = llvm_type(gate.dtype());
+    ops_.declare(concat("declare ", type, " @llvm.masked.load.", suffix, ".p0(ptr, i32, ", mask, ", ", type, ")\n"));
+    LlvmValue otherwise = text(alternative_of(u));
+    if (u.dtype().is_bool()) otherwise = ops_.emit("zext ", llvm_type(u.dtype()), ' ', otherwise, " to ", type);
+    return ops_.emit("call ", type, " @llvm.masked.load.", suffix, ".p0(ptr ", place, ", i32 ",
+                     bytes_of(u.dtype().scalar), ", ", mask, ' ', text(gate), ", ", type, ' ', otherwise, ')');
+  }
+
+  void masked_store(const LlvmValue& stored, const DType& memory, const LlvmValue& place, UOp gate) {
+    std::string type = llvm_type(memory), suffix = llvm_lanes_suffix(memory), mask = llvm_type(gate.dtype());
+    ops_.declare(concat("declare void @llvm.masked.store.", suffix, ".p0(", type, ", ptr, i32, ", mask, ")\n"));
+    ops_.line("call void @llvm.masked.store.", suffix, ".p0(", type, ' ', stored, ", ptr ", place, ", i32 ",
+              bytes_of(memory.scalar), ", ", mask, ' ', text(gate), ')');
+  }
+
   void load(UOp u) {
     LlvmValue place = address(u.src(0));
     UOp gate = gate_of(u);
+    if (gate && gate.dtype().count > 1) {
+      LlvmValue v = masked_load(u, place, gate);
+      if (u.dtype().is_bool()) v = ops_.emit("icmp ne ", llvm_memory_type(u.dtype()), ' ', v, ", zeroinitializer");
+      value(u).text = std::move(v);
+      return;
+    }
     // Gated off, it reads zeros of our own instead: no branch, and the buffer is not touched.
     if (gate) {
       zero_bytes_ = std::max(zero_bytes_, std::max(64, u.dtype().itemsize()));
@@ -219,7 +248,8 @@ class LlvmWriter {
   }
 
   void store(UOp u) {
-    bool gated = u.num_src() > 2 && u.src(2).dtype().is_bool();
+    bool has_gate = u.num_src() > 2 && u.src(2).dtype().is_bool(), masked = has_gate && u.src(2).dtype().count > 1;
+    bool gated = has_gate && !masked;
     if (gated) {
       std::string label = concat("store", labels_++);
       ops_.line("br i1 ", text(u.src(2)), ", label %", label, ", label %", label, ".end");
@@ -229,6 +259,10 @@ class LlvmWriter {
     LlvmValue v = text(stored);
     std::string memory = llvm_memory_type(stored.dtype());
     if (stored.dtype().is_bool()) v = ops_.emit("zext ", llvm_type(stored.dtype()), ' ', v, " to ", memory);
+    if (masked) {
+      DType type = stored.dtype().is_bool() ? DType(Scalar::UInt8, stored.dtype().count) : stored.dtype();
+      return masked_store(v, type, address(u.src(0)), u.src(2));
+    }
     ops_.line("store ", memory, ' ', v, ", ptr ", address(u.src(0)), ", align ", bytes_of(stored.dtype().scalar));
     if (gated) {
       std::string after = block_ + ".end";
@@ -251,13 +285,17 @@ class LlvmWriter {
     std::string type = llvm_type(u.dtype()), element = llvm_type(u.dtype().scalar_type());
     std::span<const UOp> lanes = u.src();
     bool constant = std::all_of(lanes.begin(), lanes.end(), [](UOp s) { return s.is_const(); });
+    bool splat = std::all_of(lanes.begin(), lanes.end(), [&](UOp s) { return s == lanes[0]; });
+    if (constant && splat) {
+      value(u).text = concat("splat (", element, ' ', text(lanes[0]), ')');
+      return;
+    }
     if (constant) {
       std::string literal;
       for (UOp s : lanes) append(literal, literal.empty() ? "<" : ", ", element, ' ', text(s));
       value(u).text = literal + ">";
       return;
     }
-    bool splat = std::all_of(lanes.begin(), lanes.end(), [&](UOp s) { return s == lanes[0]; });
     LlvmValue v = "poison";
     for (size_t i = 0; i < (splat ? 1 : lanes.size()); ++i)
       v = ops_.emit("insertelement ", type, ' ', v, ", ", element, ' ', text(lanes[i]), ", i64 ", i);
@@ -268,8 +306,14 @@ class LlvmWriter {
 
   void lane(UOp u) {
     const Lanes& lanes = *std::get<const Lanes*>(u.arg());
-    if (lanes.size() != 1) cannot_render(u, "LLVM IR", "it takes several lanes");
     UOp from = u.src(0);
+    if (lanes.size() != 1) {
+      std::string type = llvm_type(from.dtype()), which;
+      for (int32_t lane : lanes) append(which, which.empty() ? "i32 " : ", i32 ", lane);
+      value(u).text = ops_.emit("shufflevector ", type, ' ', text(from), ", ", type, " poison, <", lanes.size(),
+                                " x i32> <", which, ">");
+      return;
+    }
     value(u).text = from.dtype().count == 1
                         ? text(from)
                         : ops_.emit("extractelement ", llvm_type(from.dtype()), ' ', text(from), ", i64 ", lanes[0]);
@@ -284,6 +328,7 @@ class LlvmWriter {
       case Op::Index:
       case Op::Barrier:
       case Op::Sink:
+      case Op::Special:
       case Op::Noop: return;
       case Op::Const: value(u).text = llvm_literal(u); return;
       case Op::DefineLocal: return define_local(u);
@@ -335,8 +380,10 @@ std::string llvm_entry(const Program& program, const std::string& entry) {
     if (narrow) body += fmt::format("  %n{0} = trunc i64 %w{0} to {1}\n", i, type);
     arguments += fmt::format("{}{} %{}{}", arguments.empty() ? "" : ", ", type, narrow ? "n" : "w", i);
   }
-  return fmt::format("\ndefine void @{}(ptr %buffers, ptr %vars) {{\n{}  call void @{}({})\n  ret void\n}}\n", entry,
-                     body, program.name, arguments);
+  if (program.global_size) arguments += fmt::format("{}i32 %thread", arguments.empty() ? "" : ", ");
+  return fmt::format(
+      "\ndefine void @{}(ptr %buffers, ptr %vars, i32 %thread) {{\n{}  call void @{}({})\n  ret void\n}}\n", entry,
+      body, program.name, arguments);
 }
 
 }  // namespace quern

@@ -36,6 +36,11 @@ std::string llvm_type(const DType& t) {
 
 std::string llvm_memory_type(const DType& t) { return llvm_type(t.is_bool() ? DType(Scalar::UInt8, t.count) : t); }
 
+std::string llvm_lanes_suffix(const DType& t) {
+  const bool is_float = t.is_float() && t.scalar != Scalar::BFloat16;
+  return fmt::format("v{}{}{}", t.count, is_float ? 'f' : 'i', 8 * bytes_of(t.scalar));
+}
+
 std::string llvm_literal(UOp constant) {
   Scalar s = constant.dtype().scalar;
   if (s == Scalar::Bool) return constant.const_int() != 0 ? "true" : "false";
@@ -52,34 +57,52 @@ std::string LlvmOps::declarations() const {
   return text;
 }
 
+std::string LlvmOps::type_of_lanes(std::string_view type) const {
+  return lanes_ == 1 ? std::string(type) : fmt::format("<{} x {}>", lanes_, type);
+}
+
+/// A value, or a literal for every lane.
+LlvmValue LlvmOps::of_lanes(std::string_view type, std::string_view value) const {
+  const bool literal = value.front() != '%' && value.front() != '<' && !value.starts_with("splat");
+  return lanes_ > 1 && literal ? fmt::format("splat ({} {})", type, value) : std::string(value);
+}
+
 LlvmValue LlvmOps::binary(std::string_view instruction, std::string_view type, const LlvmValue& a, const LlvmValue& b) {
-  return emit(instruction, ' ', type, ' ', a, ", ", b);
+  return emit(instruction, ' ', type_of_lanes(type), ' ', of_lanes(type, a), ", ", of_lanes(type, b));
 }
 
 LlvmValue LlvmOps::select(const LlvmValue& condition, std::string_view type, const LlvmValue& yes,
                           const LlvmValue& no) {
-  return emit("select i1 ", condition, ", ", type, ' ', yes, ", ", type, ' ', no);
+  const std::string lanes = type_of_lanes(type);
+  return emit("select ", type_of_lanes("i1"), ' ', of_lanes("i1", condition), ", ", lanes, ' ', of_lanes(type, yes),
+              ", ", lanes, ' ', of_lanes(type, no));
 }
 
 LlvmValue LlvmOps::convert(std::string_view instruction, std::string_view from, const LlvmValue& x,
                            std::string_view to) {
-  return emit(instruction, ' ', from, ' ', x, " to ", to);
+  return emit(instruction, ' ', type_of_lanes(from), ' ', of_lanes(from, x), " to ", type_of_lanes(to));
 }
 
 LlvmValue LlvmOps::intrinsic(std::string_view name, std::string_view type, const std::vector<LlvmValue>& args) {
-  std::string_view suffix = type == "float" ? "f32" : type == "double" ? "f64" : type == "half" ? "f16" : type;
+  std::string suffix(type == "float" ? "f32" : type == "double" ? "f64" : type == "half" ? "f16" : type);
+  if (lanes_ > 1) suffix = concat('v', lanes_, suffix);
+  const std::string lanes = type_of_lanes(type);
   std::string types, values;
   for (const LlvmValue& a : args) {
-    types += concat(types.empty() ? "" : ", ", type);
-    values += concat(values.empty() ? "" : ", ", type, ' ', a);
+    types += concat(types.empty() ? "" : ", ", lanes);
+    values += concat(values.empty() ? "" : ", ", lanes, ' ', of_lanes(type, a));
   }
-  std::string declaration = concat("declare ", type, " @llvm.", name, '.', suffix, '(', types, ")\n");
-  if (std::find(declared_.begin(), declared_.end(), declaration) == declared_.end()) declared_.push_back(declaration);
-  return emit("call ", type, " @llvm.", name, '.', suffix, '(', values, ')');
+  declare(concat("declare ", lanes, " @llvm.", name, '.', suffix, '(', types, ")\n"));
+  return emit("call ", lanes, " @llvm.", name, '.', suffix, '(', values, ')');
+}
+
+void LlvmOps::declare(std::string declaration) {
+  if (std::find(declared_.begin(), declared_.end(), declaration) == declared_.end())
+    declared_.push_back(std::move(declaration));
 }
 
 LlvmValue LlvmOps::compute(UOp u, const std::vector<LlvmValue>& src, bool contract) {
-  if (u.dtype().count != 1) cannot_render(u, "LLVM IR", "it is computed on several lanes at once");
+  lanes_ = u.dtype().count;
   Scalar s = u.dtype().scalar;
   switch (u.op()) {
     case Op::Cast: return cast(u, src[0]);
@@ -191,7 +214,7 @@ LlvmValue LlvmOps::float_op(UOp u, Scalar s, const std::vector<LlvmValue>& src, 
     case Op::Fdiv: return binary("fdiv", t, src[0], src[1]);
     case Op::Recip: return binary("fdiv", t, std::string(one), src[0]);
     case Op::Mulacc: return binary("fadd", t, binary("fmul", t, src[0], src[1]), src[2]);
-    case Op::Neg: return emit("fneg ", t, ' ', src[0]);
+    case Op::Neg: return emit("fneg ", type_of_lanes(t), ' ', of_lanes(t, src[0]));
     case Op::Sqrt: return intrinsic("sqrt", t, src);
     case Op::Max: {
       if (s != Scalar::Half) return intrinsic("maximum", t, src);

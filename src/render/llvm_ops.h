@@ -12,6 +12,8 @@ namespace quern {
 std::string llvm_type(const DType& t);
 /// As it stands in memory: a bool is a byte.
 std::string llvm_memory_type(const DType& t);
+/// What names an intrinsic on vectors of the type: "v16f32".
+std::string llvm_lanes_suffix(const DType& t);
 /// A literal of exactly the CONST's value.
 std::string llvm_literal(UOp constant);
 
@@ -22,7 +24,7 @@ using LlvmValue = std::string;
 /// poison that reaches a result.
 class LlvmOps {
  public:
-  /// An ALU op, CAST or BITCAST on one-lane values. `contract`: may become part of a fused multiply-add.
+  /// An ALU op, CAST or BITCAST, of any number of lanes. `contract`: may become part of a fused multiply-add.
   LlvmValue compute(UOp u, const std::vector<LlvmValue>& src, bool contract);
 
   /// "%v7 = <text>", as a line.
@@ -39,9 +41,14 @@ class LlvmOps {
   }
   /// Lines written since the last call.
   std::string take_lines() { return std::move(lines_); }
+  /// Adds to the declarations, once.
+  void declare(std::string declaration);
   std::string declarations() const;
 
  private:
+  // Types and literals are named as for one lane; these make them those of all lanes of what is computed.
+  std::string type_of_lanes(std::string_view type) const;
+  LlvmValue of_lanes(std::string_view type, std::string_view value) const;
   LlvmValue binary(std::string_view instruction, std::string_view type, const LlvmValue& a, const LlvmValue& b);
   LlvmValue select(const LlvmValue& condition, std::string_view type, const LlvmValue& yes, const LlvmValue& no);
   LlvmValue convert(std::string_view instruction, std::string_view from, const LlvmValue& x, std::string_view to);
@@ -67,6 +74,7 @@ class LlvmOps {
   std::string lines_;
   std::vector<std::string> declared_;
   int next_ = 0;
+  int lanes_ = 1;  ///< of what is being computed
 };
 
 }  // namespace quern

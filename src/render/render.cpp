@@ -25,7 +25,7 @@ bool emulates(const Target& target, Scalar s) {
 
 void collect_launch_dims(Program& p) {
   Launch launch = launch_of(p.linear);
-  if (!p.target->has_local) return;
+  if (!p.target->has_local && !launch.has_threads) return;
   p.global_size = launch.groups;
   if (!launch.stand_alone) p.local_size = launch.items;
 }

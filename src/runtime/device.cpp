@@ -55,7 +55,7 @@ DeviceInfo describe_interp(const Settings&) {
 
 constexpr std::array kDevices = {
 #ifdef QUERN_HAVE_LLVM
-    Row{"CPU", describe_cpu, [](const Settings&) { return make_cpu_device(); }},
+    Row{"CPU", describe_cpu, make_cpu_device},
 #else
     Row{"CPU", describe_cpu, nullptr},
 #endif

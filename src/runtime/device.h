@@ -74,6 +74,8 @@ class Device {
   virtual std::unique_ptr<Executable> load(const Program& program, std::string_view binary);
   /// True if a child process, forked at any time, can run its executables: the code is the host's and asks no driver.
   virtual bool survives_fork() const { return false; }
+  /// Called before a fork whose child runs executables: ends threads that the child would miss.
+  virtual void before_fork() {}
   /// Compiler and hardware that the time of a program depends on; empty where nothing can be told.
   virtual std::string tuning_identity() const { return identity(); }
 };

@@ -122,7 +122,7 @@ class BeamSearch {
     Candidates all;
     for (const auto& parent : beam)
       for (int number : legal_actions(parent->kernel, options_.actions)) {
-        const Opt& action = search_actions()[static_cast<size_t>(number) - 1];
+        const Opt& action = actions_for(parent->kernel.target())[static_cast<size_t>(number) - 1];
         if (action.op == OptOp::PADTO && !options_.pad) continue;
         Kernel kernel = parent->kernel;
         if (!kernel.try_apply(action)) all.push_back(candidate(std::move(kernel)));
@@ -192,6 +192,7 @@ class BeamSearch {
     limits.stop_above = stop_above;
     limits.timeout = std::min(options_.candidate_seconds, std::max(1.0, 20 * best_)) +
                      (check ? kCheckByte : kCopyByte) * buffer_bytes_;
+    env_.device->before_fork();
     return run_trial(*c.executable, env_.data, limits, env_.device->survives_fork(), check);
   }
 

@@ -64,6 +64,17 @@ Target llvm() {
   return t;
 }
 
+/// A CPU by its vectors: 64 bytes and 32 registers with AVX-512, 32 and 16 with AVX2, else 16 and 16.
+Target cpu(std::string name, int vector_bytes, int vector_registers) {
+  Target t = llvm();
+  t.name = std::move(name);
+  t.device = "CPU";
+  t.vector_bytes = vector_bytes;
+  t.vector_registers = vector_registers;
+  t.has_threads = true;
+  return t;
+}
+
 Target opencl() {
   Target t;
   t.name = "opencl";
@@ -151,9 +162,25 @@ Target hip() {
 }
 
 const std::vector<Target>& all_targets() {
-  static const std::vector<Target> targets = {clang(), clang_amx(), dsp(),    llvm(),   opencl(), intel(),
-                                              qcom(),  cuda(75),    cuda(80), cuda(90), ptx(75),  ptx(80),
-                                              ptx(90), nv(),        metal(),  hip()};
+  static const std::vector<Target> targets = {cpu("cpu:avx512", 64, 32),
+                                              cpu("cpu:avx2", 32, 16),
+                                              cpu("cpu:128", 16, 16),
+                                              clang(),
+                                              clang_amx(),
+                                              dsp(),
+                                              llvm(),
+                                              opencl(),
+                                              intel(),
+                                              qcom(),
+                                              cuda(75),
+                                              cuda(80),
+                                              cuda(90),
+                                              ptx(75),
+                                              ptx(80),
+                                              ptx(90),
+                                              nv(),
+                                              metal(),
+                                              hip()};
   return targets;
 }
 

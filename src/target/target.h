@@ -48,6 +48,10 @@ struct Target {
   bool has_images = false;
   bool has_float4 = true;  ///< wide loads and stores
   bool amx = false;
+  // Of CPUs that Quern lays out itself, rather than as the reference does:
+  int vector_bytes = 0;      ///< of a vector register; 0: code is made of scalars, and what its compiler makes of them
+  int vector_registers = 0;  ///< how many there are
+  bool has_threads = false;  ///< an axis may be shared out among cores
   std::optional<std::array<int64_t, 3>> global_max = std::array<int64_t, 3>{0x8FFFFFFF, 0x8FFFFFFF, 0x8FFFFFFF};
   std::optional<std::array<int64_t, 3>> local_max = std::array<int64_t, 3>{0x8FFFFFFF, 0x8FFFFFFF, 0x8FFFFFFF};
   int64_t shared_max = 32768;

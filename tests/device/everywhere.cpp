@@ -24,8 +24,8 @@ struct Place {
 };
 
 constexpr Place kPlaces[] = {
-    {"CPU", "llvm", true},      {"CLANG", "clang", false},      {"INTERP", "clang", true},
-    {"INTERP", "opencl", true}, {"INTERP", "cuda:sm_80", true},
+    {"CPU", "llvm", true},      {"CPU", "cpu:avx512", true},    {"CLANG", "clang", false},    {"INTERP", "clang", true},
+    {"INTERP", "opencl", true}, {"INTERP", "cuda:sm_80", true}, {"INTERP", "cpu:avx2", true},
 };
 
 const std::vector<std::string> kUsualOpts = {
@@ -42,6 +42,10 @@ const std::vector<std::string> kUsualOpts = {
     "GROUPTOP(0,16)",
     "GROUPTOP(0,4) UNROLL(0,0)",
     "LOCAL(0,4) GROUP(0,4) UPCAST(0,2)",
+    "UPCAST(0,16) THREAD(0,2)",
+    "PADTO(0,16) UPCAST(0,32)",
+    "RFACTOR(0,4)",
+    "PADTO(1,8) RFACTOR(0,8) UPCAST(0,2)",
 };
 constexpr int kWalks = 2, kWalkLength = 5;
 

@@ -72,7 +72,7 @@ UOp padded_stack(Graph& graph) {
 }
 
 std::string axes_text(const Kernel& kernel) {
-  constexpr std::string_view kLetters = "glGmrux";
+  constexpr std::string_view kLetters = "tglGmruxp";
   std::string text;
   for (const Axis& axis : kernel.axes()) {
     if (!text.empty()) text += ' ';

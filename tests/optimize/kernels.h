@@ -26,7 +26,7 @@ UOp max_of_row_sums(Graph& graph, int blocks, int rows, int columns);      ///< 
 UOp row_sums_of_images(Graph& graph, int height, int width, int columns);  ///< each pixel's channels are sums
 UOp padded_stack(Graph& graph);                                            ///< (6, 64): rows 0..2 are a, the others 0
 
-/// The axes as letters and sizes: g global, l local, G group reduce, m upcast mid reduce, r reduce, u upcast, x unroll.
+/// The axes as letters and sizes: t thread, g global, l local, G group reduce, m upcast mid reduce, r reduce, u upcast, x unroll, p partial.
 std::string axes_text(const Kernel& kernel);
 
 /// The nodes of `op` below `root`.

@@ -1,19 +1,27 @@
 #include "runtime/cpu/cpu.h"
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
 #include "quern/error.h"
 
 #include "runtime/cpu/jit.h"
+#include "runtime/cpu/threads.h"
 #include "runtime/host.h"
 
 namespace quern {
 
 namespace {
 
+bool has_vectors(const Program& program) {
+  return std::any_of(program.linear.uops.begin(), program.linear.uops.end(),
+                     [](UOp u) { return u.is(kAluOps) && u.dtype().count > 1; });
+}
+
 /// Quick for programs that are over in some microseconds anyway.
 Effort effort_for(const Program& program) {
+  if (has_vectors(program)) return Effort::Explicit;
   auto most = [](const SInt& s) { return s.is_int() ? Int128{s.value()} : s.expr().vmax(); };
   return most(program.estimates.ops) + most(program.estimates.load_store_bytes) / 4 < 50'000 ? Effort::Quick
                                                                                              : Effort::Full;
@@ -21,46 +29,67 @@ Effort effort_for(const Program& program) {
 
 class CpuExecutable final : public Executable {
  public:
-  CpuExecutable(const Program& program, std::unique_ptr<Jit::Code> code) : program_(program), code_(std::move(code)) {}
+  CpuExecutable(const Program& program, std::unique_ptr<Jit::Code> code, std::shared_ptr<Threads> threads)
+      : program_(program), code_(std::move(code)), threads_(std::move(threads)) {}
 
   double run(std::span<Buffer* const> buffers, const VarValues& vars) override {
     check_launch(program_, buffers, vars);
     std::vector<void*> addresses;
     for (Buffer* b : buffers) addresses.push_back(b->data());
     std::vector<int64_t> values = variable_values(program_, vars);
+    const auto entry = code_->entry();
+    const auto parts = program_.global_size ? static_cast<int32_t>(launch_dims(*program_.global_size, vars)[0]) : 1;
     auto start = std::chrono::steady_clock::now();
-    code_->entry()(addresses.data(), values.data());
+    if (parts == 1)
+      entry(addresses.data(), values.data(), 0);
+    else
+      threads_->run(parts, [&](int32_t part) { entry(addresses.data(), values.data(), part); });
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
  private:
   Program program_;
   std::unique_ptr<Jit::Code> code_;
+  std::shared_ptr<Threads> threads_;
 };
+
+/// The target with the machine's vectors.
+const Target& own_target(const Jit& jit) {
+  switch (jit.vector_bytes()) {
+    case 64: return find_target("cpu:avx512");
+    case 32: return find_target("cpu:avx2");
+    default: return find_target("cpu:128");
+  }
+}
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice() : jit_(Jit::create()) {}
+  explicit CpuDevice(const Settings& settings)
+      : jit_(Jit::create()), threads_(Threads::create(settings.number("QUERN_THREADS"))) {}
   std::string name() const override { return "CPU"; }
-  const Target& default_target() const override { return find_target("llvm"); }
+  const Target& default_target() const override { return own_target(*jit_); }
   bool accepts(const Target& target) const override { return target.dialect == Dialect::Llvm; }
   bool survives_fork() const override { return true; }
-  std::string tuning_identity() const override { return jit_->compiler() + "\n" + host_processor(); }
+  void before_fork() override { threads_->stop(); }
+  std::string tuning_identity() const override {
+    return jit_->compiler() + "\n" + host_processor() + "\n" + std::to_string(threads_->count()) + " threads";
+  }
 
   std::unique_ptr<Executable> compile(const Program& program) override {
     if (!accepts(*program.target))
       throw DeviceError("device CPU runs LLVM IR, and " + program.name + " is for target " + program.target->name);
     const std::string entry = "quern_entry";
     return std::make_unique<CpuExecutable>(
-        program, jit_->compile(program.source + llvm_entry(program, entry), entry, effort_for(program)));
+        program, jit_->compile(program.source + llvm_entry(program, entry), entry, effort_for(program)), threads_);
   }
 
  private:
   std::shared_ptr<Jit> jit_;
+  std::shared_ptr<Threads> threads_;
 };
 
 }  // namespace
 
-std::shared_ptr<Device> make_cpu_device() { return std::make_shared<CpuDevice>(); }
+std::shared_ptr<Device> make_cpu_device(const Settings& settings) { return std::make_shared<CpuDevice>(settings); }
 
 }  // namespace quern

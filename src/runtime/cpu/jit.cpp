@@ -33,6 +33,7 @@ namespace orc = llvm::orc;
 
 // The IR is SSA, with little to clean up. On the conformance kernels Full runs as fast as the standard O2 pipeline in two thirds
 // of its time; Quick takes a quarter of Full's and gives code that is several times slower.
+constexpr llvm::StringLiteral kExplicit = "function(early-cse,loop-mssa(licm))";
 constexpr llvm::StringLiteral kQuick = "function(early-cse,loop-mssa(licm))";
 constexpr llvm::StringLiteral kFull =
     "function(early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop(indvars),loop-vectorize,slp-vectorizer,"
@@ -68,12 +69,19 @@ class LlvmJit final : public Jit {
 
   std::string compiler() const override { return "LLVM " LLVM_VERSION_STRING; }
 
+  int vector_bytes() const override {
+    const std::vector<std::string>& features = machine_.getFeatures().getFeatures();
+    auto has = [&](const char* name) { return std::find(features.begin(), features.end(), name) != features.end(); };
+    if (has("+avx512f") && has("+avx512bw") && has("+avx512vl") && has("+avx512dq")) return 64;
+    return has("+avx2") && has("+fma") ? 32 : 16;
+  }
+
   std::unique_ptr<Code> compile(const std::string& ir, const std::string& entry, Effort effort) override {
     llvm::LLVMContext context;
     std::unique_ptr<llvm::Module> module = read(context, ir);
     if (largest_block(*module) > kMaxBlock) effort = Effort::Quick;
     orc::JITTargetMachineBuilder machine = machine_;
-    machine.setCodeGenOptLevel(effort == Effort::Full ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::None);
+    machine.setCodeGenOptLevel(effort != Effort::Quick ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::None);
     std::unique_ptr<llvm::TargetMachine> target = checked(machine.createTargetMachine(), "no code generator");
     module->setTargetTriple(target->getTargetTriple().str());
     module->setDataLayout(layout_);
@@ -158,7 +166,9 @@ class LlvmJit final : public Jit {
     builder.registerLoopAnalyses(loops);
     builder.crossRegisterProxies(loops, functions, components, modules);
     llvm::ModulePassManager passes;
-    if (llvm::Error error = builder.parsePassPipeline(passes, effort == Effort::Full ? kFull : kQuick))
+    if (llvm::Error error = builder.parsePassPipeline(passes, effort == Effort::Full       ? kFull
+                                                              : effort == Effort::Explicit ? kExplicit
+                                                                                           : kQuick))
       throw InternalError("LLVM's passes: " + llvm::toString(std::move(error)));
     passes.run(module, modules);
   }

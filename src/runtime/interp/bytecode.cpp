@@ -51,6 +51,7 @@ class Assembler {
                                kNoReg,
                                kNoReg,
                                {},
+                               0,
                                0});
     return code_.insns.back();
   }
@@ -73,8 +74,23 @@ class Assembler {
     if (a.src(0).dtype().is_image()) insn.src.push_back(index + 1);
   }
 
+  /// With a gate a lane, each lane is an access of its own.
+  static bool has_gate_of_lanes(UOp access) {
+    return access.num_src() > 2 && access.src(2).dtype().is_bool() && access.src(2).dtype().count > 1;
+  }
+
   void load(UOp u) {
     Reg dst = fresh(u);
+    for (int i = 0; has_gate_of_lanes(u) && i < u.dtype().count; ++i) {
+      Insn& insn = emit(u);
+      insn.dst = dst + i;
+      insn.count = 1;
+      insn.offset = i;
+      address(u.src(0), insn);
+      insn.alternative = reg(u.src(1)) + i;
+      insn.gate = reg(u.src(2)) + i;
+    }
+    if (has_gate_of_lanes(u)) return;
     Insn& insn = emit(u);
     insn.dst = dst;
     address(u.src(0), insn);
@@ -85,6 +101,16 @@ class Assembler {
   }
 
   void store(UOp u) {
+    for (int i = 0; has_gate_of_lanes(u) && i < u.src(1).dtype().count; ++i) {
+      Insn& insn = emit(u);
+      insn.count = 1;
+      insn.offset = i;
+      address(u.src(0), insn);
+      insn.out = u.src(1).dtype().scalar;
+      insn.src.push_back(reg(u.src(1)) + i);
+      insn.gate = reg(u.src(2)) + i;
+    }
+    if (has_gate_of_lanes(u)) return;
     Insn& insn = emit(u);
     insn.count = u.src(1).dtype().count;
     address(u.src(0), insn);
@@ -156,13 +182,40 @@ class Assembler {
       case Op::Cast:
         if (u.dtype().is_ptr()) return;  // part of an address
         break;
-      case Op::Gep: reg_[u] = reg(u.src(0)) + (*std::get<const Lanes*>(u.arg()))[0] + 1; return;
+      case Op::Gep: return lanes(u);
       default: break;
     }
     value(u);
   }
 
+  void lanes(UOp u) {
+    const Lanes& taken = *std::get<const Lanes*>(u.arg());
+    Reg from = reg(u.src(0));
+    if (taken.size() == 1) {
+      reg_[u] = from + taken[0] + 1;
+      return;
+    }
+    Reg dst = fresh(u);
+    Insn& insn = emit(u);
+    insn.op = Op::Vectorize;
+    insn.dst = dst;
+    for (int32_t lane : taken) insn.src.push_back(from + lane);
+  }
+
+  /// Lane by lane.
+  void vector_value(UOp u) {
+    Reg dst = fresh(u);
+    for (int i = 0; i < u.dtype().count; ++i) {
+      Insn& insn = emit(u);
+      insn.dst = dst + i;
+      insn.count = 1;
+      for (UOp s : u.src()) insn.src.push_back(reg(s) + i);
+      insn.type = u.is(Op::Where) ? u.dtype().scalar : u.src(0).dtype().scalar;
+    }
+  }
+
   void value(UOp u) {
+    if (u.dtype().count > 1 && u.is(kAluOps | OpSet{Op::Cast, Op::Bitcast})) return vector_value(u);
     Reg dst = fresh(u);
     Insn& insn = emit(u);
     insn.dst = dst;

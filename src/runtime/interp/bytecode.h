@@ -26,7 +26,8 @@ struct Insn {
   Reg alternative = kNoReg;
   Reg gate = kNoReg;
   BufferRef buffer;
-  size_t jump = 0;  ///< RANGE: its ENDRANGE; ENDRANGE: its RANGE
+  int64_t offset = 0;  ///< LOAD, STORE: elements past the index
+  size_t jump = 0;     ///< RANGE: its ENDRANGE; ENDRANGE: its RANGE
 };
 
 struct LocalBuffer {

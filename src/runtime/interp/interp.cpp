@@ -215,7 +215,7 @@ class Run {
         for (int i = 0; i < insn.count; ++i) reg(insn.dst + i)[lane] = reg(insn.alternative + i)[lane];
         continue;
       }
-      auto index = static_cast<int64_t>(reg(insn.src[0])[lane]);
+      auto index = static_cast<int64_t>(reg(insn.src[0])[lane]) + insn.offset;
       if (insn.src.size() == 2)
         load_pixel(insn, lane, index, static_cast<int64_t>(reg(insn.src[1])[lane]));
       else if (insn.buffer.local)
@@ -283,7 +283,7 @@ class Run {
     Reg value = insn.src.back();
     for (size_t lane = 0; lane < lanes_; ++lane) {
       if (!active(lane) || (insn.gate != kNoReg && reg(insn.gate)[lane] == 0)) continue;
-      auto index = static_cast<int64_t>(reg(insn.src[0])[lane]);
+      auto index = static_cast<int64_t>(reg(insn.src[0])[lane]) + insn.offset;
       if (insn.src.size() == 3) {
         store_pixel(insn, lane, index, static_cast<int64_t>(reg(insn.src[1])[lane]), value);
         continue;

@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "ir/node_map.h"
+#include "optimize/kernel_parts.h"
+
+// Quern's own heuristics for CPUs with vectors. Lanes go along the axis that is contiguous in memory, whether it is an axis of the
+// output or reduced; a tile of vectors is kept in registers where loads are shared by its rows; sizes that do not divide are padded,
+// which masks lanes off; what is left is shared out among cores. Decisions hang on the kernel and the target alone, so that the same
+// kernel gives the same code on every machine.
+
+namespace quern {
+
+namespace {
+
+constexpr int64_t kWorkOfThread = 1 << 17;  ///< operations or elements for which it is worth to call another core
+constexpr int64_t kMostParts = 64;
+constexpr int kMostRows =
+    8;  ///< more rows of an operand share a set of the first cache where their distance is a power of two
+
+int64_t size_of(const Axis& axis) { return axis.size.is_int() ? axis.size.value() : 0; }
+
+/// The largest of `amounts` that divides `size`.
+int64_t largest_divisor(int64_t size, std::initializer_list<int64_t> amounts) {
+  for (int64_t a : amounts)
+    if (size % a == 0) return a;
+  return 1;
+}
+
+}  // namespace
+
+/// How the kernel's buffers move along its axes.
+struct Kernel::CpuLayout {
+  explicit CpuLayout(const Kernel& k) : kernel(k), graph(k.fixed_->graph()) {
+    for (size_t i = 0; i < k.fixed_->buffers.size(); ++i) {
+      if (k.fixed_->buffers[i].is(Op::Valid)) continue;
+      const DType type = k.fixed_->memory_type(i);
+      widest = std::max(widest, bytes_of(type.scalar));
+      buffers.push_back({i, k.fixed_->buffers[i].is(Op::Store), 1});
+    }
+    widest = std::min(std::max(widest, 4), 8);
+    for (BufferAt& b : buffers)
+      for (int axis = 0; axis < k.num_axes(); ++axis)
+        if (stride(b, axis) == 0) b.weight /= static_cast<double>(std::max<int64_t>(1, most_of(axis)));
+    double heaviest = 0;
+    for (const BufferAt& b : buffers) heaviest = std::max(heaviest, b.weight);
+    for (BufferAt& b : buffers) b.weight /= heaviest;
+  }
+
+  struct BufferAt {
+    size_t number;
+    bool is_store;
+    double weight;  ///< accesses, as a share of those of the buffer with the most
+  };
+
+  /// The size, of a symbolic one the most that it can be.
+  int64_t most_of(int axis) const {
+    const SInt& size = kernel.axes_[static_cast<size_t>(axis)].size;
+    return size.is_int() ? size.value() : static_cast<int64_t>(std::min<Int128>(size.expr().vmax(), 1 << 30));
+  }
+
+  int lanes() const { return kernel.target().vector_bytes / widest; }
+
+  /// Elements between neighbours on the axis: 0 where the buffer stays, nothing where that is not one number.
+  std::optional<int64_t> stride(const BufferAt& b, int axis) const {
+    const TrackedView& view = kernel.buffer_view(b.number);
+    if (view.size(axis) == 1) return 0;
+    const std::optional<SInt>& s = view.strides(graph, true)[static_cast<size_t>(axis)];
+    if (!s || !s->is_int()) return std::nullopt;
+    return s->value();
+  }
+
+  /// What lanes along the axis gain: the accesses that are contiguous there, less those that jump about. A store weighs more than a
+  /// load.
+  double gain(int axis) const {
+    double sum = 0;
+    for (const BufferAt& b : buffers) {
+      const std::optional<int64_t> s = stride(b, axis);
+      const double weight = b.is_store ? 1.5 * b.weight : b.weight;
+      if (s == 1)
+        sum += weight;
+      else if (s != 0)
+        sum -= weight;
+    }
+    return sum;
+  }
+
+  /// Loads with lanes along `vector` that need not be repeated for each place on `axis`, or the other way round.
+  int shared(int axis, int vector) const {
+    int both = 0;
+    for (const BufferAt& b : buffers) {
+      if (b.is_store) continue;
+      const std::optional<int64_t> along = stride(b, axis), lanes = stride(b, vector);
+      if (along == 0 && lanes != 0) ++both;
+    }
+    return both;
+  }
+
+  const Kernel& kernel;
+  Graph& graph;
+  std::vector<BufferAt> buffers;
+  int widest = 0;  ///< bytes of the widest element, from 4 to 8
+};
+
+void Kernel::cpu_optimizations() {
+  if (axes_.empty()) return;
+  required_optimizations();
+  const int64_t work = [this] {
+    Int128 product = 1;
+    for (const Axis& a : axes_) product = std::min<Int128>(product * std::max<int64_t>(1, size_of(a)), kUnbounded);
+    return static_cast<int64_t>(std::min<Int128>(product, int64_t{1} << 60));
+  }();
+
+  const int lanes = CpuLayout(*this).lanes();
+  // The axis of the lanes.
+  std::optional<int> vector;
+  {
+    const CpuLayout layout(*this);
+    double best = 0;
+    for (int axis = 0; axis < num_axes(); ++axis) {
+      if (size_of(axes_[static_cast<size_t>(axis)]) < 4) continue;
+      const bool reduced = axis >= first_reduce();
+      const double gain = layout.gain(axis) - (reduced ? 0.1 : 0);  // partial results have to be combined
+      if (gain > best) best = gain, vector = axis;
+    }
+  }
+  if (vector && *vector >= first_reduce()) {
+    reduce_on_lanes(*vector, lanes);
+  } else if (vector) {
+    tile_registers(*vector, lanes);
+  }
+  share_among_threads(work);
+}
+
+/// Lanes along a reduced axis, several vectors of them where the reduce is long; rows share what they can.
+void Kernel::reduce_on_lanes(int axis, int lanes) {
+  const int64_t size = size_of(axes_[static_cast<size_t>(axis)]);
+  const int first = first_reduce();
+  // Rows: an axis of the output along which a load of lanes stays.
+  int64_t rows = 1;
+  std::optional<int> row;
+  {
+    const CpuLayout layout(*this);
+    for (int a = 0; a < first; ++a) {
+      if (layout.shared(a, axis) == 0) continue;
+      const int64_t divisor = largest_divisor(size_of(axes_[static_cast<size_t>(a)]), {4, 6, 5, 3, 2});
+      if (divisor >= rows) rows = divisor, row = a;
+    }
+  }
+  const int64_t vectors = rows >= 4 ? 1 : 4;
+  int64_t amount = 1;
+  for (int64_t n = vectors; n >= 1 && amount == 1; n /= 2)
+    if (size % (n * lanes) == 0) amount = n * lanes;
+  for (int64_t n = vectors; n >= 1 && amount < lanes; n /= 2) {
+    const int64_t padded = (size + n * lanes - 1) / (n * lanes) * (n * lanes);
+    if (10 * padded <= 11 * size && !try_apply({OptOp::PADTO, axis, static_cast<int>(n * lanes)})) amount = n * lanes;
+  }
+  if (amount == 1) amount = largest_divisor(size, {lanes / 2, lanes / 4});
+  if (amount < 4) return;
+  if (try_apply({OptOp::RFACTOR, axis - first, static_cast<int>(amount)})) return;
+  if (row && rows > 1) apply_if_legal(OptOp::UPCAST, *row, rows);
+}
+
+/// Vectors along an axis of the output, and rows of them along another one if loads are shared by rows.
+void Kernel::tile_registers(int vector, int lanes) {
+  const int registers = target().vector_registers;
+  const int64_t size = size_of(axes_[static_cast<size_t>(vector)]);
+  std::optional<int> row;
+  const bool reduces = !fixed_->reduces.empty();
+  {
+    const CpuLayout layout(*this);
+    int best = 0;
+    for (int a = 0; reduces && a < first_reduce(); ++a) {
+      if (a == vector || size_of(axes_[static_cast<size_t>(a)]) < 2) continue;
+      const int shared = layout.shared(a, vector);
+      if (shared > best) best = shared, row = a;
+    }
+  }
+  // What the lanes make of the axis: whole vectors, padded where that costs little, else parts of vectors.
+  int64_t width = lanes, of = size;
+  if (size % lanes != 0) {
+    const int64_t padded = (size + lanes - 1) / lanes * lanes;
+    const int64_t part = largest_divisor(size, {lanes / 2, lanes / 4});
+    const bool small_waste = 5 * padded <= 6 * size;
+    if ((small_waste || part < 4) && size > lanes / 2 && !try_apply({OptOp::PADTO, vector, lanes})) {
+      of = padded;
+    } else if (part >= 4) {
+      width = part;
+    } else {
+      return;
+    }
+  }
+  int64_t rows = 1, columns = 1;
+  const auto fits = [&](int64_t m, int64_t n) { return m * n + n + 1 <= registers; };
+  if (!row) {
+    for (int64_t n : {4, 3, 2})
+      if (of % (n * width) == 0 && (reduces || n <= 4)) {
+        columns = n;
+        break;
+      }
+  } else {
+    const int64_t extent = size_of(axes_[static_cast<size_t>(*row)]);
+    double best = 0;
+    for (int64_t n = 1; n <= 6; ++n) {
+      if (of % (n * width) != 0) continue;
+      for (int64_t m = 1; m <= kMostRows; ++m) {
+        if (extent % m != 0 || !fits(m, n)) continue;
+        // Multiply-adds a load, held back where too few of them are in flight.
+        const double reuse = static_cast<double>(m * n) / static_cast<double>(m + n);
+        const double score = reuse * std::min(1.0, static_cast<double>(m * n) / 10);
+        if (score > best) best = score, rows = m, columns = n;
+      }
+    }
+  }
+  const int64_t amount = std::min<int64_t>(columns * width, 64);
+  int removed = 0;
+  if (row && rows > 1) {
+    const bool whole = size_of(axes_[static_cast<size_t>(*row)]) == rows;
+    if (apply_if_legal(OptOp::UPCAST, *row, rows) && whole && *row < vector) removed = 1;
+  }
+  apply_if_legal(OptOp::UPCAST, vector - removed, amount);
+}
+
+/// The outermost axis that gives each core enough to do.
+void Kernel::share_among_threads(int64_t work) {
+  const int64_t wanted = std::min(work / kWorkOfThread, kMostParts);
+  if (!target().has_threads || wanted < 2) return;
+  std::optional<int> best;
+  int64_t parts = 1;
+  for (int axis = 0; axis < first_reduce(); ++axis) {
+    const int64_t size = size_of(axes_[static_cast<size_t>(axis)]);
+    if (size < 2) continue;
+    int64_t n = std::min(wanted, size);
+    while (n > 1 && size % n != 0) --n;
+    // An even number of parts serves most machines better than a few more.
+    if (n % 2 != 0 && size % 2 == 0)
+      for (int64_t even = n - 1; even >= 2; --even)
+        if (even % 2 == 0 && size % even == 0) {
+          n = even;
+          break;
+        }
+    if (n > parts && (parts < 8 || n > 4 * parts)) parts = n, best = axis;
+  }
+  if (best) apply_if_legal(OptOp::THREAD, *best, parts);
+}
+
+}  // namespace quern

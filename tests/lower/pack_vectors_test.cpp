@@ -1,0 +1,85 @@
+// What the lanes of CPUs with vectors become, seen in the outline of the linear program. That the values are right is shown on
+// devices (tests/device).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/spec.h"
+#include "lower/kernels.h"
+
+namespace quern {
+namespace {
+
+using namespace test;
+
+TEST(PackVectors, makes_wide_accesses_and_accumulators) {
+  struct Case {
+    const char* what;
+    UOp (*ast)(Graph&);
+    const char* opts;
+    const char* outline;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"a tile of a matmul: each row's element is shared by its vectors",
+            [](Graph& g) { return matmul(g, 64, 64, 64, Scalar::Float, Scalar::Float); }, "UPCAST(0,2) UPCAST(1,32)",
+            "for for acc acc acc acc for load load16 load16 load endfor store16 store16 store16 store16 endfor endfor"},
+           {"partial sums", [](Graph& g) { return row_sums(g, 4, 256); }, "RFACTOR(0,32)",
+            "for acc acc for load16 load16 endfor store endfor"},
+           {"fewer lanes than a register has", [](Graph& g) { return row_sums(g, 4, 256); }, "RFACTOR(0,8)",
+            "for acc for load8 endfor store endfor"},
+           {"too few lanes stay scalars", [](Graph& g) { return row_sums(g, 4, 256); }, "RFACTOR(0,2)",
+            "for acc acc for load load endfor store endfor"},
+           {"the rest of a run is a vector of which some lanes are masked off",
+            [](Graph& g) {
+              return stored(load(g, 1, Scalar::Float, tracker({4, 30})) * g.const_float(Scalar::Float, 2), {4, 30});
+            },
+            "UPCAST(0,30)", "for load16 store16 load16 store16 endfor"},
+           {"backwards",
+            [](Graph& g) { return stored(load(g, 1, Scalar::Float, {{make_view({64}, {-1}, 63)}}), {64}); },
+            "UPCAST(0,16)", "for load16 store16 endfor"},
+           {"8-byte elements", [](Graph& g) { return stored(load(g, 1, Scalar::Double, tracker({64})), {64}); },
+            "UPCAST(0,16)", "for load8 store8 load8 store8 endfor"},
+           {"what jumps about is loaded one by one",
+            [](Graph& g) { return stored(load(g, 1, Scalar::Float, {{make_view({16}, {3})}}), {16}); }, "UPCAST(0,4)",
+            "for load load load load store4 endfor"},
+       }) {
+    Graph graph;
+    LinearProgram program = lowered(c.ast(graph), "cpu:avx512", c.opts);
+    verify(program.uops, Spec::LinearVectors);
+    EXPECT_EQ(outline(program), c.outline) << c.what;
+  }
+}
+
+TEST(PackVectors, loads_the_padding_of_no_buffer) {
+  Graph graph;
+  // 8 elements behind a border of 4 on each side: the outer lanes are gated off, not loaded.
+  const Mask inside{{4, 12}};
+  const View padded = make_view({16}, {1}, -4, inside);
+  LinearProgram program =
+      lowered(stored(load(graph, 1, Scalar::Float, {{padded}}), {16}), "cpu:avx512", "UPCAST(0,16)");
+  verify(program.uops, Spec::LinearVectors);
+  const std::vector<UOp> loads = all(program, Op::Load);
+  ASSERT_EQ(loads.size(), 1u) << outline(program);
+  ASSERT_EQ(loads[0].num_src(), 3u);
+  std::string gate;
+  for (UOp lane : loads[0].src(2).src()) gate += lane.is_const_int(1) ? '1' : '0';
+  EXPECT_EQ(gate, "0000111111110000");
+}
+
+TEST(PackVectors, combines_partial_results_on_vectors) {
+  Graph graph;
+  LinearProgram program = lowered(row_sums(graph, 4, 256), "cpu:avx512", "RFACTOR(0,64)");
+  size_t wide = 0, narrow = 0;
+  for (UOp u : all(program, Op::Add))
+    if (u.dtype().is_float()) ++(u.dtype().count == 16 ? wide : narrow);
+  EXPECT_EQ(wide, 4u + 3u);  // four accumulators, folded to one
+  EXPECT_EQ(narrow, 15u);    // whose lanes are added up
+}
+
+TEST(PackVectors, leaves_other_targets_alone) {
+  Graph graph;
+  LinearProgram program = lowered(stored(load(graph, 1, Scalar::Float, tracker({64})), {64}), "llvm", "UPCAST(0,4)");
+  EXPECT_EQ(outline(program), "for load store load store load store load store endfor");
+}
+
+}  // namespace
+}  // namespace quern

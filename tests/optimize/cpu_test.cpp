@@ -1,0 +1,141 @@
+// CPUs that Quern lays out itself: their opts, and what the heuristics make of common kernels.
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "quern/error.h"
+
+#include "optimize/kernels.h"
+
+namespace quern {
+namespace {
+
+using namespace test;
+
+using Build = std::function<UOp(Graph&)>;
+
+UOp sums_64_256(Graph& g) { return row_sums(g, 64, 256); }
+UOp matmul_64(Graph& g) { return matmul(g, 64, 64, 64); }
+
+TEST(CpuOpts, change_the_axes) {
+  struct Case {
+    Build ast;
+    const char* opts;
+    const char* axes;
+  };
+  for (const Case& c : std::vector<Case>{
+           {matmul_64, "THREAD(0,4)", "t4 g16 g64 r64"},
+           {matmul_64, "THREAD(1,16)", "t16 g64 g4 r64"},
+           {matmul_64, "THREAD(0,0)", "t64 g64 r64"},
+           {matmul_64, "UPCAST(0,4) UPCAST(1,64) THREAD(0,2)", "t2 g8 r64 u4 u64"},
+           {sums_64_256, "RFACTOR(0,16)", "g64 r16 p16"},
+           {sums_64_256, "RFACTOR(0,64) UPCAST(0,4)", "g16 r4 p64 u4"},
+           {sums_64_256, "RFACTOR(0,16) UNROLL(0,2)", "g64 r8 p16 x2"},
+           {[](Graph& g) { return row_sums(g, 4, 16); }, "RFACTOR(0,0)", "g4 p16"},
+           {[](Graph& g) { return row_sums(g, 4, 250, Scalar::Float, Op::Max); }, "PADTO(1,32) RFACTOR(0,32)",
+            "g4 r8 p32"},
+       }) {
+    Graph graph;
+    Kernel kernel(c.ast(graph), find_target("cpu:avx512"));
+    kernel.apply(parse_opts(c.opts));
+    EXPECT_EQ(axes_text(kernel), c.axes) << c.opts;
+    EXPECT_EQ(to_string(kernel.applied_opts()), c.opts);
+  }
+}
+
+TEST(CpuOpts, are_refused_with_the_reason) {
+  using enum OptOp;
+  struct Case {
+    const char* target;
+    const char* before;
+    Opt opt;
+    const char* why;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"opencl", "", {THREAD, 0, 4}, "the target has no threads to share an axis out among"},
+           {"llvm", "", {THREAD, 0, 4}, "the target has no threads"},
+           {"llvm", "", {RFACTOR, 0, 4}, "the target has no vectors to keep partial results in"},
+           {"cpu:avx512", "", {THREAD, 2, 4}, "axis 2 is not global: threads are for globals"},
+           {"cpu:avx512", "", {THREAD, 0, 5}, "5 does not divide axis 0 of size 64"},
+           {"cpu:avx512", "THREAD(0,4)", {THREAD, 1, 4}, "an axis is shared out among threads already"},
+           {"cpu:avx512", "THREAD(0,4)", {UPCAST, 0, 2}, "axis 0 is shared out among threads already"},
+           {"cpu:avx512", "THREAD(0,4)", {SWAP, 0, 1}, "axis 0 is shared out among threads already"},
+           {"cpu:avx512", "THREAD(0,4)", {PADTO, 0, 3}, "axis 0 is shared out among threads already"},
+           {"cpu:avx512", "RFACTOR(0,16)", {RFACTOR, 1, 4}, "axis 3 is not a reduce loop"},
+           {"cpu:avx512", "", {LOCAL, 0, 4}, "the target has no locals"},
+       }) {
+    Graph graph;
+    Kernel kernel(matmul_64(graph), find_target(c.target));
+    kernel.apply(parse_opts(c.before));
+    const Kernel before = kernel;
+    const std::optional<std::string> why = kernel.try_apply(c.opt);
+    ASSERT_TRUE(why) << to_string(c.opt);
+    EXPECT_THAT(*why, testing::HasSubstr(c.why)) << to_string(c.opt);
+    EXPECT_EQ(kernel, before);
+  }
+}
+
+TEST(CpuHeuristics, find_the_lanes) {
+  struct Case {
+    const char* what;
+    Build ast;
+    const char* target;
+    const char* axes;
+  };
+  const auto transposed = [](Graph& g) {
+    return stored(load(g, 1, Scalar::Float, {{make_view({64, 64}, {1, 64})}}), {64, 64});
+  };
+  for (const Case& c : std::vector<Case>{
+           {"a tile of vectors", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx512", "t64 g4 r256 u4 u64"},
+           {"a smaller tile for fewer registers", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx2",
+            "t64 g16 r256 u4 u16"},
+           {"lanes along the reduce where that is contiguous", sums_64_256, "cpu:avx512", "g64 r4 p64"},
+           {"a matrix by a vector: rows share the vector", [](Graph& g) { return matvec(g, 64, 64); }, "cpu:avx512",
+            "g16 r4 p16 u4"},
+           {"lanes along the outputs where the reduce jumps",
+            [](Graph& g) {
+              return stored(reduce(Op::Add, load(g, 1, Scalar::Float, {{make_view({64, 256}, {1, 64})}}), {1}),
+                            {64, 1});
+            },
+            "cpu:avx512", "r256 u64"},
+           {"a tail that costs little is padded", [](Graph& g) { return row_sums(g, 4, 1000, Scalar::Float, Op::Max); },
+            "cpu:avx512", "g4 r16 p64"},
+           {"elements", [](Graph& g) { return add_kernel(g, {1 << 22}); }, "cpu:avx512", "t32 g2048 u64"},
+           {"a transpose writes in order", transposed, "cpu:avx512", "g64 u64"},
+           {"too small for threads", [](Graph& g) { return add_kernel(g, {64}); }, "cpu:avx512", "u64"},
+       }) {
+    Graph graph;
+    Kernel kernel(c.ast(graph), find_target(c.target));
+    kernel.cpu_optimizations();
+    EXPECT_EQ(axes_text(kernel), c.axes) << c.what << ": " << to_string(kernel.applied_opts());
+    // The list says it all.
+    Kernel again(c.ast(graph), find_target(c.target));
+    again.apply(kernel.applied_opts());
+    EXPECT_EQ(again, kernel) << c.what;
+  }
+}
+
+TEST(CpuHeuristics, are_the_references_where_those_are_asked_for) {
+  Graph graph;
+  UOp ast = matmul_64(graph);
+  EXPECT_EQ(optimize(ast, find_target("cpu:avx512"), {.opts = "reference"}).applied_opts(),
+            optimize(ast, find_target("llvm"), {.opts = "heuristic"}).applied_opts());
+}
+
+TEST(CpuActions, are_those_of_the_target) {
+  Graph graph;
+  const Kernel kernel(matmul_64(graph), find_target("cpu:avx512"));
+  bool threads = false;
+  for (int number : legal_actions(kernel)) {
+    const Opt& action = actions_for(kernel.target())[static_cast<size_t>(number) - 1];
+    threads |= action.op == OptOp::THREAD;
+    Kernel changed = kernel;
+    EXPECT_EQ(changed.try_apply(action), std::nullopt) << to_string(action);
+  }
+  EXPECT_TRUE(threads);
+  EXPECT_EQ(&actions_for(find_target("llvm")), &search_actions());
+}
+
+}  // namespace
+}  // namespace quern
