@@ -179,6 +179,16 @@ TEST_F(Command, checks_a_kernel_on_every_device_that_is_there) {
   }
 }
 
+TEST_F(Command, tells_times_as_json) {
+  Result r = quern("run " + kernel("padded_add") + " --device INTERP --repeat 3 --time 1ms --emit json");
+  ASSERT_EQ(r.status, 0) << r.out;
+  const auto told = nlohmann::json::parse(r.out);
+  EXPECT_GE(told["runs"], 3);
+  EXPECT_GT(told["best_us"], 0);
+  EXPECT_GE(told["median_us"], told["best_us"]);
+  EXPECT_EQ(told["device"], "INTERP");
+}
+
 TEST_F(Command, emits_the_keys_of_a_decision) {
   std::string corpus = file("one.jsonl");
   Result flat = quern("compile " + kernel("matmul") + " --target clang --emit json");
