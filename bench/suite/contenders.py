@@ -4,9 +4,9 @@ import json
 import os
 import pathlib
 import select
-import statistics
 import subprocess
 
+import data
 from setup import BUILD, PYTHON, ROOT, VENV, compile_native, openblas, torch_python
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -41,9 +41,9 @@ def pinned(threads):
 class Quern:
     """`quern run`, a process a kernel and round; what several kernels take is summed."""
 
-    def __init__(self, tuned, threads, budget="10s"):
+    def __init__(self, tuned, threads, tune_options=()):
         self.name = "tuned" if tuned else "default"
-        self.tuned, self.threads, self.budget = tuned, threads, budget
+        self.tuned, self.threads, self.tune_options = tuned, threads, tune_options
         database = BUILD / f"tuned-{threads}.db" if tuned else "off"
         self.env = environment(threads, QUERN_TUNED=str(database), QUERN_CACHE=str(BUILD / "cache.db"))
 
@@ -51,7 +51,8 @@ class Quern:
         made = subprocess.run([QUERN, *map(str, arguments)], capture_output=True, text=True, env=self.env,
                               preexec_fn=pinned(self.threads), timeout=timeout)
         if made.returncode != 0:
-            raise Failed((made.stderr + made.stdout).strip().splitlines()[0][:200] if made.stderr + made.stdout else "ended")
+            told = (made.stdout + made.stderr).strip().splitlines()  # the error is the last; before it are the log's messages
+            raise Failed(told[-1][:200] if told else f"exit status {made.returncode}")
         return made.stdout
 
     def prepare(self, case, files, folder, result):
@@ -60,10 +61,10 @@ class Quern:
         for i, (text, buffers) in enumerate(case.steps):
             kernel = folder / f"{i}.kernel"
             kernel.write_text(text)
-            inputs = [f"{number}={files[name]}" for number, name in buffers.items() if number != 0]
+            inputs = [f"{number}={file}" for number, file in data.buffer_files(text, buffers, files).items()]
             self.steps.append((kernel, [part for text in inputs for part in ("--in", text)]))
             if self.tuned:
-                self.quern("tune", kernel, "--budget", self.budget)
+                self.quern("tune", kernel, *self.tune_options)
             self.quern("run", kernel, *self.steps[-1][1], "--out", f"0={files[buffers[0]]}")
 
     def time(self, seconds):
@@ -71,7 +72,7 @@ class Quern:
         self.opts = []
         for kernel, inputs in self.steps:
             share = f"{max(1, round(1000 * seconds / len(self.steps)))}ms"
-            told = json.loads(self.quern("run", kernel, *inputs, "--time", share, "--repeat", "3", "--emit", "json"))
+            told = json.loads(self.quern("run", kernel, *inputs, "--time", share, "--repeat", "2", "--emit", "json"))
             total["best"] += told["best_us"] * 1e-6
             total["median"] += told["median_us"] * 1e-6
             total["runs"] += told["runs"]
@@ -190,8 +191,13 @@ def limits(threads, seconds):
     program = compile_native("limits")
     command = [program, f"threads={threads}", f"seconds={seconds}", f"bytes={256 << 20}"]
     made = subprocess.run(command, check=True, capture_output=True, text=True, preexec_fn=pinned(threads))
-    return json.loads(made.stdout)
+    return {**json.loads(made.stdout), "cache": last_cache()}
 
 
-def median(values):
-    return statistics.median(values)
+def last_cache():
+    """Bytes of the largest cache; 32 MiB where the system does not tell."""
+    sizes = []
+    for file in pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = file.read_text().strip()
+        sizes.append(int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1], 0))
+    return max(sizes, default=32 << 20)

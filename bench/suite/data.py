@@ -40,6 +40,21 @@ def write_inputs(case, folder):
     return files
 
 
+def buffer_files(kernel, buffers, files):
+    """{buffer: file} of a kernel's inputs. Of an array whose end the kernel does not read, the file is of what it reads: the command
+    takes no more."""
+    found = {}
+    for number, name in buffers.items():
+        if number == 0:
+            continue
+        found[number] = files[name]
+        array = np.load(files[name], mmap_mode="r").reshape(-1)
+        if array.size > kernel.reads[number]:
+            found[number] = files[name].with_name(f"{files[name].stem}-start.npy")
+            np.save(found[number], array[: kernel.reads[number]])
+    return found
+
+
 def difference(case, result, expected, rounding=0):
     """What is wrong with a result, or ""; `rounding` allows it more than the case does, as a share of the largest value."""
     got, want = np.load(result).reshape(-1), np.load(expected).reshape(-1)

@@ -2,7 +2,8 @@
 
 A kernel here is an expression over loads, written with the methods of Node, and printed by kernel(): the text that `quern run` reads.
 Shapes are those of the whole loop nest, with the reduced axes where they are; strides say how a buffer is read along each axis (0: not
-at all). Every function below returns the text of one kernel; buffer 0 is what it writes, its arguments are the sizes.
+at all). The functions from matmul on return one Kernel each; buffer 0 is what it writes,
+their arguments are the sizes.
 """
 
 LOG2_E = 1.4426950408889634
@@ -84,7 +85,15 @@ def as_node(value, dtype):
 
 
 def views(*all_views):
-    return Node("VIEW", "void", f"ShapeTracker(views=({', '.join(view_text(*view) for view in all_views)},))")
+    node = Node("VIEW", "void", f"ShapeTracker(views=({', '.join(view_text(*view) for view in all_views)},))")
+    node.reach = reach(*all_views[0])
+    return node
+
+
+def reach(shape, strides, offset=0, mask=None):
+    """How many elements of a buffer a view sees, from the first on."""
+    ends = [last - 1 for _, last in mask] if mask else [size - 1 for size in shape]
+    return 1 + offset + sum(end * stride for end, stride in zip(ends, strides))
 
 
 def buffer(number, dtype):
@@ -108,15 +117,22 @@ def count_up_to(shape, axis):
     return Node("VALID", "bool", src=(triangle,)).where(as_node(1, "int"), 0).sum(len(shape))
 
 
+class Kernel(str):
+    """The text of a kernel, and {buffer: elements of it that are read}."""
+
+
 def kernel(value, shape, strides=None):
-    """The text of the kernel that writes a value to buffer 0, row-major where no strides are given."""
+    """The kernel that writes a value to buffer 0, row-major where no strides are given."""
     shape = tuple(shape)
     store = Node("STORE", "void", src=(buffer(0, value.dtype), views((shape, strides or row_major(shape))), value))
     sink = Node("SINK", "void", src=(store,))
-    uses = {}
+    uses, reads = {}, {}
 
     def count(node):
         uses[node] = uses.get(node, 0) + 1
+        if node.op == "LOAD":
+            number = int(node.src[0].arg)
+            reads[number] = max(reads.get(number, 0), node.src[1].reach)
         if uses[node] == 1:
             for source in node.src:
                 count(source)
@@ -134,7 +150,9 @@ def kernel(value, shape, strides=None):
         return f"{prefix}UOp(Ops.{node.op}, dtypes.{node.dtype}, arg={node.arg}, src=({sources}))"
 
     count(sink)
-    return text(sink) + "\n"
+    made = Kernel(text(sink) + "\n")
+    made.reads = reads
+    return made
 
 
 # --- products -------------------------------------------------------------------------------------------------------

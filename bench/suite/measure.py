@@ -3,13 +3,14 @@
 import datetime
 import json
 import platform
+import statistics
 import subprocess
 
 import data
 import report
 from cases import named
-from contenders import Failed, Quern, Skip, limits, make_peer, median
-from setup import BUILD, ROOT, say
+from contenders import Failed, Quern, Skip, limits, make_peer
+from setup import BUILD, ROOT, say, versions
 
 
 class Peers:
@@ -71,7 +72,7 @@ def measure_case(case, contenders, files, folder, expected, rounds, seconds):
                 results[contender.name] = {"failed": str(why)}
                 del turns[contender]
     for contender, times in turns.items():
-        best, middle = min(t["best"] for t in times), median([t["median"] for t in times])
+        best, middle = min(t["best"] for t in times), statistics.median(t["median"] for t in times)
         results[contender.name] = {"best_s": best, "median_s": middle, "runs": sum(t["runs"] for t in times), **contender.details()}
     return results
 
@@ -98,15 +99,19 @@ def about(args):
     except OSError:
         pass
     return {"quern": commit, "cpu": cpu, "date": datetime.datetime.now().isoformat(timespec="seconds"), "rounds": args.rounds,
-            "slice_s": args.slice, "tune_budget": args.tune_budget}
+            "slice_s": args.slice, "tune_budget": args.tune_budget, "versions": versions()}
 
 
-def run(args, chosen, missing):
-    machine = {t: limits(t, 1 if args.quick else 3) for t in args.threads}
-    peers = Peers(args.peers, missing, args.reference_timeout)
-    numpy = make_peer("numpy", 1, None)
-    rows = []
-    printer = report.Printer(args, machine)
+def write_json(args, told, rows, machine, missing):
+    if args.json:
+        cases = [row.json(machine[row.threads]) for row in rows]
+        found = {"about": told, "limits": machine, "missing": missing, "cases": cases}
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def measure_all(args, told, chosen, peers, machine, printer, rows):
+    numpy = make_peer("numpy", 1, 300)
+    tune_options = ["--budget", args.tune_budget, *(["--again"] if args.again else [])]
     try:
         for name, group, make in chosen:
             case = named(name, group, make)
@@ -114,20 +119,29 @@ def run(args, chosen, missing):
             files = data.write_inputs(case, folder)
             expected = expected_result(case, files, folder, numpy)
             for threads in args.threads:
-                quern = [Quern(False, threads)] + ([] if args.no_tune else [Quern(True, threads, args.tune_budget)])
+                quern = [Quern(False, threads)] + ([] if args.no_tune else [Quern(True, threads, tune_options)])
                 results = measure_case(case, quern + peers.at(threads), files, folder, expected, args.rounds, args.slice)
                 rows.append(report.Row(case, threads, results))
                 printer.row(rows[-1], machine[threads])
+            write_json(args, told, rows, machine, peers.missing)
             for file in folder.glob("*.npy"):
                 file.unlink()
     finally:
         peers.close()
         numpy.close()
+
+
+def run(args, chosen, missing):
+    machine = {t: limits(t, 1 if args.quick else 3) for t in args.threads}
+    peers = Peers(args.peers, missing, args.reference_timeout)
+    rows, told = [], about(args)
+    printer = report.Printer(args, machine)
+    try:
+        measure_all(args, told, chosen, peers, machine, printer, rows)
+    except KeyboardInterrupt:
+        say("interrupted: the sums are those of the cases above")
     for threads in args.threads:  # a neighbour may have slowed the first look
         machine[threads] = merged(machine[threads], limits(threads, 1 if args.quick else 3))
     printer.summary(rows, machine, peers.missing)
-    if args.json:
-        found = {"about": about(args), "limits": machine, "missing": peers.missing, "cases": [row.json(machine[row.threads]) for row in rows]}
-        args.json.write_text(json.dumps(found, indent=1) + "\n")
-        say(f"written: {args.json}")
+    write_json(args, told, rows, machine, peers.missing)
     return 1 if any(row.quern_trouble for row in rows) else 0

@@ -121,7 +121,7 @@ def gelu(a, n):
 def threefry(counter, key, n):
     """Threefry-2x32 with 20 rounds; low halves first."""
     rotations = ((13, 15, 26, 6), (17, 29, 16, 24))
-    low, high = np.uint32(key[0] & 0xFFFFFFFF), np.uint32(key[0] >> np.uint64(32))
+    low, high = key[:1].view(np.uint32)
     keys = (low, high, np.uint32(0x1BD11BDA) ^ low ^ high)
 
     def run():

@@ -40,9 +40,9 @@ class Row:
         case = self.case
         arithmetic = case.flops / peak(case, machine) if case.flops else 0
         memory = 0
-        if case.bytes > CACHED:
+        if case.bytes > 1.5 * machine["cache"]:
             reads_only = case.output.bytes < 0.1 * case.read_bytes
-            memory = case.bytes / (machine["read"] if reads_only else max(machine["copy"], machine["nt_copy"], 1))
+            memory = moved_bytes(case) / (machine["read"] if reads_only else max(machine["copy"], machine["nt_copy"], 1))
         return max(arithmetic, memory)
 
     def of_limit(self, name, machine):
@@ -67,9 +67,6 @@ class Row:
                 entry.update(speed=self.speed(entry["best_s"]), to_best_peer=self.ratio(name), of_limit=self.of_limit(name, machine))
             told["contenders"][name] = entry
         return told
-
-
-CACHED = 48 << 20  # bytes; more than this is beyond the caches of what the suite is meant for
 
 
 def peak(case, machine):
@@ -110,8 +107,8 @@ class Printer:
             rates = ", ".join(f"{key} {value * 1e-9:.1f}" for key, value in found.items() if key in ("float", "bfloat16", "char"))
             memory = ", ".join(f"{key} {found[key] * 1e-9:.1f}" for key in ("read", "copy", "nt_copy"))
             print(f"{threads} thread{'s' * (threads > 1)}: peak GFLOPS {rates}; GB/s {memory}")
-        print("speeds in GFLOPS, or GB/s where arithmetic is not what counts; of best: how fast against the fastest peer (above 1 is faster);")
-        print("of limit: against what the machine's peak and memory allow")
+        print("time and the ratios are those of Quern tuned (default: of Quern's own opts); speeds in GFLOPS, or GB/s where arithmetic is not")
+        print("what counts; of best: how fast against the fastest peer (above 1 is faster); of limit: against the machine's peak and memory")
         heads = [*(name for name in QUERN if self.tuned or name != "tuned"), *self.peers]
         print(f"{'case':28} {'thr':>3} {'time':>8} " + " ".join(f"{head:>9}" for head in heads) + f"  {'best peer':10} {'of best':>7} {'default':>7} {'of limit':>8}")
 

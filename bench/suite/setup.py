@@ -1,5 +1,6 @@
 """What a run needs: NumPy and the peers, installed into build/suite/venv where they are missing. What cannot be is told, not fatal."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -67,6 +68,18 @@ def torch_python():
         if os.path.exists(python) and succeeds([python, "-c", "import torch, numpy"]):
             return python
     return None
+
+
+def versions():
+    """{package: version} of what the peers are."""
+    code = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
+    made = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True)
+    installed = json.loads(made.stdout) if made.returncode == 0 else {}
+    known = {package.split("==")[0] for package, _ in PACKAGES.values()}
+    found = {name: version for name, version in installed.items() if name in known}
+    if torch_python():
+        found["torch"] = subprocess.run([torch_python(), "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout.strip()
+    return found
 
 
 def openblas():
