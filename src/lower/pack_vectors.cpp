@@ -2,6 +2,7 @@
 // all of them, down to wide loads, constants, values that all lanes share, and accumulators. A vector may have lanes that nobody
 // needs (an empty node): they get any value, and touch no memory.
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <tuple>
 #include <unordered_map>
@@ -72,7 +73,7 @@ class VectorPacker {
   }
 
  private:
-  enum class Kind : uint8_t { Scalars, Splat, Load, Lanewise, Shifted, Blend, Accumulator, Assign };
+  enum class Kind : uint8_t { Scalars, Splat, Load, Unzip, Lanewise, Shifted, Blend, Accumulator, Assign };
   using PackId = uint32_t;
   struct Pack {
     std::vector<UOp> lanes;
@@ -283,7 +284,7 @@ class VectorPacker {
       return;
     }
     if (all(lanes, [](UOp u) { return u.is_const(); })) return;
-    if (decide_load(id, lanes) || decide_accumulator(id, lanes) || decide_shifted(id, lanes)) return;
+    if (decide_load(id, lanes) || decide_unzip(id, lanes) || decide_accumulator(id, lanes) || decide_shifted(id, lanes)) return;
     if (decide_choice(id, lanes)) return;
     if (!first.is(kLanewise) || !all(lanes, [&](UOp u) { return is_alike(u, first); })) {
       decide_blend(id, lanes);
@@ -423,6 +424,34 @@ class VectorPacker {
     PackId gate = want(std::move(gates)), other = want(std::move(others));
     packs_[id].gate = gate;
     packs_[id].sources = {other};
+    return true;
+  }
+
+  /// Loads of every other element: two vectors of which every other lane is needed.
+  bool decide_unzip(PackId id, const std::vector<UOp>& lanes) {
+    const size_t n = lanes.size();
+    std::optional<size_t> reference;
+    for (size_t i = 0; i < n; ++i) {
+      if (!lanes[i] || lanes[i].is_const()) continue;
+      if (!is_plain_access(lanes[i], Op::Load)) return false;
+      if (!reference) reference = i;
+      Place a = Place::of(lanes[i].src(0).src(1)), b = Place::of(lanes[*reference].src(0).src(1));
+      if (lanes[i].src(0).src(0) != lanes[*reference].src(0).src(0) || a.root != b.root ||
+          a.offset - b.offset != 2 * static_cast<int64_t>(i - *reference))
+        return false;
+    }
+    if (!reference || std::count_if(lanes.begin(), lanes.end(), [](UOp u) { return u && u.is(Op::Load); }) < 4)
+      return false;
+    std::array<std::vector<UOp>, 2> halves;
+    for (size_t i = 0; i < n; ++i) {
+      halves[2 * i / n].push_back(lanes[i]);
+      halves[2 * i / n].emplace_back();
+    }
+    auto is_needed = [](UOp u) { return static_cast<bool>(u); };
+    if (!std::ranges::all_of(halves, [&](const auto& h) { return std::ranges::any_of(h, is_needed); })) return false;
+    PackId low = want(std::move(halves[0])), high = want(std::move(halves[1]));
+    packs_[id].kind = Kind::Unzip;
+    packs_[id].sources = {low, high};
     return true;
   }
 
@@ -592,6 +621,7 @@ class VectorPacker {
       case Kind::Assign:
         if (i == 0) return pack(p.sources[0]);
         return i == 1 ? pack(packs_[p.sources[0]].sources[1]) : std::nullopt;
+      case Kind::Unzip:
       case Kind::Lanewise:
       case Kind::Blend:
       case Kind::Shifted: return i < p.sources.size() ? pack(p.sources[i]) : std::nullopt;
@@ -620,6 +650,10 @@ class VectorPacker {
       case Kind::Lanewise:
         for (PackId s : p.sources) src.push_back(packs_[s].made);
         return graph_.node(p.like.op(), type, src, p.like.arg());
+      case Kind::Unzip:
+        for (PackId s : p.sources)
+          for (uint32_t i = 0; i < p.lanes.size(); i += 2) src.push_back(lane(packs_[s].made, i));
+        return graph_.vectorize(src);
       case Kind::Blend: return packs_[p.sources[0]].made.where(packs_[p.sources[1]].made, packs_[p.sources[2]].made);
       case Kind::Shifted: return packs_[p.sources[0]].made + packs_[p.sources[1]].made;
     }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMaxUnroll = 32;
 constexpr int64_t kMaxUpcast = 16;
-constexpr int64_t kMaxLanes = 64;  ///< to upcast, unroll or reduce in parts, on CPUs with vectors
+constexpr int64_t kMaxLanes = 256;  ///< to upcast, unroll or reduce in parts, on CPUs with vectors
 constexpr int64_t kMaxThreads = 1024;
 
 bool is_group(OptOp op) { return op == OptOp::GROUP || op == OptOp::GROUPTOP; }

@@ -18,6 +18,8 @@ namespace {
 
 constexpr int64_t kWorkOfThread = 1 << 17;  ///< operations or elements for which it is worth to call another core
 constexpr int64_t kMostParts = 64;
+constexpr int64_t kLongReduce = 1024;
+constexpr int64_t kSecondCache = 1 << 19;  ///< bytes of it that a kernel counts on
 constexpr int kMostRows =
     8;  ///< more rows of an operand share a set of the first cache where their distance is a power of two
 
@@ -127,6 +129,8 @@ void Kernel::cpu_optimizations() {
       if (gain > best) best = gain, vector = axis;
     }
   }
+  if (vector && *vector >= first_reduce() && size_of(axes_[static_cast<size_t>(*vector)]) < kLongReduce)
+    if (const std::optional<int> other = gathered_lanes(lanes)) vector = other;
   if (vector && *vector >= first_reduce()) {
     reduce_on_lanes(*vector, lanes);
   } else if (vector) {
@@ -135,33 +139,57 @@ void Kernel::cpu_optimizations() {
   share_among_threads(work);
 }
 
+/// An axis of the output whose lanes are stored in order, and on which a single load jumps about that many rows share: for a short
+/// reduce to gather that load costs less than to combine partial results for each output.
+std::optional<int> Kernel::gathered_lanes(int lanes) const {
+  const CpuLayout layout(*this);
+  for (int v = 0; v < first_reduce(); ++v) {
+    int jumps = 0;
+    bool in_order = true;
+    for (const CpuLayout::BufferAt& b : layout.buffers) {
+      const std::optional<int64_t> s = layout.stride(b, v);
+      if (b.is_store)
+        in_order &= s == 1;
+      else if (s != 0 && s != 1)
+        ++jumps;
+    }
+    if (!in_order || jumps != 1 || size_of(axes_[static_cast<size_t>(v)]) % lanes != 0) continue;
+    for (int row = 0; row < first_reduce(); ++row)
+      if (row != v && layout.shared(row, v) > 0 && size_of(axes_[static_cast<size_t>(row)]) % 4 == 0) return v;
+  }
+  return std::nullopt;
+}
+
 /// Lanes along a reduced axis, several vectors of them where the reduce is long; rows share what they can.
 void Kernel::reduce_on_lanes(int axis, int lanes) {
   const int64_t size = size_of(axes_[static_cast<size_t>(axis)]);
   const int first = first_reduce();
-  // Rows: an axis of the output along which a load of lanes stays.
+  // Rows: axes of the output along which a load of lanes stays, the last two at most.
+  std::vector<std::pair<int, int64_t>> tile;
   int64_t rows = 1;
-  std::optional<int> row;
   {
     const CpuLayout layout(*this);
-    for (int a = 0; a < first; ++a) {
+    for (int a = first; a-- > 0 && tile.size() < 2;) {
       if (layout.shared(a, axis) == 0) continue;
       const int64_t divisor = largest_divisor(size_of(axes_[static_cast<size_t>(a)]), {4, 6, 5, 3, 2});
-      if (divisor >= rows) rows = divisor, row = a;
+      if (divisor < 2) continue;
+      tile.emplace_back(a, divisor);
+      rows *= divisor;
     }
   }
   const int64_t vectors = rows >= 4 ? 1 : 4;
   int64_t amount = 1;
   for (int64_t n = vectors; n >= 1 && amount == 1; n /= 2)
     if (size % (n * lanes) == 0) amount = n * lanes;
-  for (int64_t n = vectors; n >= 1 && amount < lanes; n /= 2) {
+  // A reduce of several in a kernel may be one that counts, which folds away unless it is padded.
+  for (int64_t n = vectors; n >= 1 && amount < lanes && fixed_->reduces.size() == 1; n /= 2) {
     const int64_t padded = (size + n * lanes - 1) / (n * lanes) * (n * lanes);
     if (10 * padded <= 11 * size && !try_apply({OptOp::PADTO, axis, static_cast<int>(n * lanes)})) amount = n * lanes;
   }
   if (amount == 1) amount = largest_divisor(size, {lanes / 2, lanes / 4});
   if (amount < 4) return;
   if (try_apply({OptOp::RFACTOR, axis - first, static_cast<int>(amount)})) return;
-  if (row && rows > 1) apply_if_legal(OptOp::UPCAST, *row, rows);
+  for (const auto& [row, n] : tile) apply_if_legal(OptOp::UPCAST, row, n);  // from the last: what becomes of one moves no other
 }
 
 /// Vectors along an axis of the output, and rows of them along another one if loads are shared by rows.
@@ -170,8 +198,13 @@ void Kernel::tile_registers(int vector, int lanes) {
   const int64_t size = size_of(axes_[static_cast<size_t>(vector)]);
   std::optional<int> row;
   const bool reduces = !fixed_->reduces.empty();
+  bool gathers = false;
   {
     const CpuLayout layout(*this);
+    for (const CpuLayout::BufferAt& b : layout.buffers) {
+      const std::optional<int64_t> s = layout.stride(b, vector);
+      gathers |= !b.is_store && (!s || *s < -1 || *s > 2);
+    }
     int best = 0;
     for (int a = 0; reduces && a < first_reduce(); ++a) {
       if (a == vector || size_of(axes_[static_cast<size_t>(a)]) < 2) continue;
@@ -196,15 +229,17 @@ void Kernel::tile_registers(int vector, int lanes) {
   int64_t rows = 1, columns = 1;
   const auto fits = [&](int64_t m, int64_t n) { return m * n + n + 1 <= registers; };
   if (!row) {
-    for (int64_t n : {4, 3, 2})
-      if (of % (n * width) == 0 && (reduces || n <= 4)) {
+    // A reduce that goes down columns takes wide strips of them.
+    for (int64_t n : {16, 8, 4, 3, 2})
+      if (of % (n * width) == 0 && ((reduces && !gathers) || n <= 4)) {
         columns = n;
         break;
       }
   } else {
     const int64_t extent = size_of(axes_[static_cast<size_t>(*row)]);
     double best = 0;
-    for (int64_t n = 1; n <= 6; ++n) {
+    // What is gathered for one vector comes from as many cache lines as it has lanes.
+    for (int64_t n = 1; n <= (gathers ? 1 : 6); ++n) {
       if (of % (n * width) != 0) continue;
       for (int64_t m = 1; m <= kMostRows; ++m) {
         if (extent % m != 0 || !fits(m, n)) continue;
@@ -215,13 +250,26 @@ void Kernel::tile_registers(int vector, int lanes) {
       }
     }
   }
-  const int64_t amount = std::min<int64_t>(columns * width, 64);
+  const int64_t amount = columns * width;
   int removed = 0;
+  bool whole = false;
   if (row && rows > 1) {
-    const bool whole = size_of(axes_[static_cast<size_t>(*row)]) == rows;
+    whole = size_of(axes_[static_cast<size_t>(*row)]) == rows;
     if (apply_if_legal(OptOp::UPCAST, *row, rows) && whole && *row < vector) removed = 1;
   }
+  whole |= of == amount;
   apply_if_legal(OptOp::UPCAST, vector - removed, amount);
+  // A strip of what the rows share stays in the cache while they go by, where all of it does not fit.
+  const Int128 shared = Int128{of} * prod_of_reduce() * 4;
+  if (row && !whole && *row < vector && shared > kSecondCache) apply_if_legal(OptOp::SWAP, *row, vector);
+}
+
+/// Steps of the reduce.
+int64_t Kernel::prod_of_reduce() const {
+  int64_t steps = 1;
+  for (int i = first_reduce(); i < first_upcast(); ++i)
+    steps = std::min(steps * std::max<int64_t>(1, size_of(axes_[static_cast<size_t>(i)])), int64_t{1} << 40);
+  return steps;
 }
 
 /// The outermost axis that gives each core enough to do.

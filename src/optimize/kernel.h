@@ -164,8 +164,10 @@ class Kernel {
 
   // cpu_heuristics.cpp
   struct CpuLayout;
+  std::optional<int> gathered_lanes(int lanes) const;
   void reduce_on_lanes(int axis, int lanes);
   void tile_registers(int vector, int lanes);
+  int64_t prod_of_reduce() const;
   void share_among_threads(int64_t work);
 
   // optimized_ast.cpp

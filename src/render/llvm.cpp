@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <variant>
 
 #include <fmt/format.h>
@@ -296,12 +297,34 @@ class LlvmWriter {
       value(u).text = literal + ">";
       return;
     }
+    if (shuffle(u)) return;
     LlvmValue v = "poison";
     for (size_t i = 0; i < (splat ? 1 : lanes.size()); ++i)
       v = ops_.emit("insertelement ", type, ' ', v, ", ", element, ' ', text(lanes[i]), ", i64 ", i);
     if (splat)
       v = ops_.emit("shufflevector ", type, ' ', v, ", ", type, " poison, <", lanes.size(), " x i32> zeroinitializer");
     value(u).text = std::move(v);
+  }
+
+  /// Lanes of one vector or of two of the same type are shuffled, not moved one by one.
+  bool shuffle(UOp u) {
+    std::array<UOp, 2> from;
+    std::string which;
+    for (UOp s : u.src()) {
+      if (!s.is(Op::Gep) || std::get<const Lanes*>(s.arg())->size() != 1) return false;
+      UOp vector = s.src(0);
+      if (vector.dtype().count == 1 || (from[0] && vector.dtype() != from[0].dtype())) return false;
+      size_t side = 0;
+      while (side < 2 && from[side] && from[side] != vector) ++side;
+      if (side == 2) return false;
+      from[side] = vector;
+      append(which, which.empty() ? "i32 " : ", i32 ",
+             (*std::get<const Lanes*>(s.arg()))[0] + static_cast<int>(side) * vector.dtype().count);
+    }
+    const std::string type = llvm_type(from[0].dtype());
+    value(u).text = ops_.emit("shufflevector ", type, ' ', text(from[0]), ", ", type, ' ',
+                              from[1] ? text(from[1]) : LlvmValue("poison"), ", <", u.num_src(), " x i32> <", which, '>');
+    return true;
   }
 
   void lane(UOp u) {
