@@ -284,7 +284,8 @@ class VectorPacker {
       return;
     }
     if (all(lanes, [](UOp u) { return u.is_const(); })) return;
-    if (decide_load(id, lanes) || decide_unzip(id, lanes) || decide_accumulator(id, lanes) || decide_shifted(id, lanes)) return;
+    if (decide_load(id, lanes) || decide_unzip(id, lanes) || decide_accumulator(id, lanes) || decide_shifted(id, lanes))
+      return;
     if (decide_choice(id, lanes)) return;
     if (!first.is(kLanewise) || !all(lanes, [&](UOp u) { return is_alike(u, first); })) {
       decide_blend(id, lanes);

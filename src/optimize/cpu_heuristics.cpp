@@ -19,6 +19,8 @@ namespace {
 constexpr int64_t kWorkOfThread = 1 << 17;  ///< operations or elements for which it is worth to call another core
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kLongReduce = 1024;
+constexpr int64_t kShortReduce = 16,
+                  kMostSteps = 160;        ///< steps of a reduce to unroll, and those of all vectors together
 constexpr int64_t kSecondCache = 1 << 19;  ///< bytes of it that a kernel counts on
 constexpr int kMostRows =
     8;  ///< more rows of an operand share a set of the first cache where their distance is a power of two
@@ -45,17 +47,14 @@ struct Kernel::CpuLayout {
     }
     widest = std::min(std::max(widest, 4), 8);
     for (BufferAt& b : buffers)
-      for (int axis = 0; axis < k.num_axes(); ++axis)
+      for (int axis = k.first_reduce(); axis < k.num_axes(); ++axis)
         if (stride(b, axis) == 0) b.weight /= static_cast<double>(std::max<int64_t>(1, most_of(axis)));
-    double heaviest = 0;
-    for (const BufferAt& b : buffers) heaviest = std::max(heaviest, b.weight);
-    for (BufferAt& b : buffers) b.weight /= heaviest;
   }
 
   struct BufferAt {
     size_t number;
     bool is_store;
-    double weight;  ///< accesses, as a share of those of the buffer with the most
+    double weight;  ///< accesses in a step of the reduce: what does not move along it is accessed once for all steps
   };
 
   /// The size, of a symbolic one the most that it can be.
@@ -84,6 +83,8 @@ struct Kernel::CpuLayout {
       const double weight = b.is_store ? 1.5 * b.weight : b.weight;
       if (s == 1)
         sum += weight;
+      else if (s == 2)
+        sum += weight / 2;  // every other lane of two vectors
       else if (s != 0)
         sum -= weight;
     }
@@ -128,6 +129,7 @@ void Kernel::cpu_optimizations() {
       const double gain = layout.gain(axis) - (reduced ? 0.1 : 0);  // partial results have to be combined
       if (gain > best) best = gain, vector = axis;
     }
+    if (!vector && !fixed_->reduces.empty()) vector = gathered_lanes(lanes);
   }
   if (vector && *vector >= first_reduce() && size_of(axes_[static_cast<size_t>(*vector)]) < kLongReduce)
     if (const std::optional<int> other = gathered_lanes(lanes)) vector = other;
@@ -153,7 +155,7 @@ std::optional<int> Kernel::gathered_lanes(int lanes) const {
       else if (s != 0 && s != 1)
         ++jumps;
     }
-    if (!in_order || jumps != 1 || size_of(axes_[static_cast<size_t>(v)]) % lanes != 0) continue;
+    if (!in_order || jumps != 1 || size_of(axes_[static_cast<size_t>(v)]) < lanes / 2) continue;
     for (int row = 0; row < first_reduce(); ++row)
       if (row != v && layout.shared(row, v) > 0 && size_of(axes_[static_cast<size_t>(row)]) % 4 == 0) return v;
   }
@@ -177,7 +179,7 @@ void Kernel::reduce_on_lanes(int axis, int lanes) {
       rows *= divisor;
     }
   }
-  const int64_t vectors = rows >= 4 ? 1 : 4;
+  const int64_t vectors = rows >= 8 ? 1 : rows >= 4 ? 2 : 4;
   int64_t amount = 1;
   for (int64_t n = vectors; n >= 1 && amount == 1; n /= 2)
     if (size % (n * lanes) == 0) amount = n * lanes;
@@ -189,7 +191,8 @@ void Kernel::reduce_on_lanes(int axis, int lanes) {
   if (amount == 1) amount = largest_divisor(size, {lanes / 2, lanes / 4});
   if (amount < 4) return;
   if (try_apply({OptOp::RFACTOR, axis - first, static_cast<int>(amount)})) return;
-  for (const auto& [row, n] : tile) apply_if_legal(OptOp::UPCAST, row, n);  // from the last: what becomes of one moves no other
+  for (const auto& [row, n] : tile)
+    apply_if_legal(OptOp::UPCAST, row, n);  // from the last: what becomes of one moves no other
 }
 
 /// Vectors along an axis of the output, and rows of them along another one if loads are shared by rows.
@@ -211,14 +214,17 @@ void Kernel::tile_registers(int vector, int lanes) {
       const int shared = layout.shared(a, vector);
       if (shared > best) best = shared, row = a;
     }
+    // With nothing to share, rows are still accumulators that do not wait for each other.
+    for (int a = first_reduce(); reduces && !row && a-- > 0;)
+      if (a != vector && size_of(axes_[static_cast<size_t>(a)]) % 4 == 0) row = a;
   }
   // What the lanes make of the axis: whole vectors, padded where that costs little, else parts of vectors.
   int64_t width = lanes, of = size;
   if (size % lanes != 0) {
     const int64_t padded = (size + lanes - 1) / lanes * lanes;
     const int64_t part = largest_divisor(size, {lanes / 2, lanes / 4});
-    const bool small_waste = 5 * padded <= 6 * size;
-    if ((small_waste || part < 4) && size > lanes / 2 && !try_apply({OptOp::PADTO, vector, lanes})) {
+    // Lanes that are masked off against lanes that are not there.
+    if (size * lanes > part * padded && !try_apply({OptOp::PADTO, vector, lanes})) {
       of = padded;
     } else if (part >= 4) {
       width = part;
@@ -229,8 +235,8 @@ void Kernel::tile_registers(int vector, int lanes) {
   int64_t rows = 1, columns = 1;
   const auto fits = [&](int64_t m, int64_t n) { return m * n + n + 1 <= registers; };
   if (!row) {
-    // A reduce that goes down columns takes wide strips of them.
-    for (int64_t n : {16, 8, 4, 3, 2})
+    // A reduce that goes down columns takes wide strips of several rows.
+    for (int64_t n : {8, 4, 3, 2})
       if (of % (n * width) == 0 && ((reduces && !gathers) || n <= 4)) {
         columns = n;
         break;
@@ -258,6 +264,11 @@ void Kernel::tile_registers(int vector, int lanes) {
     if (apply_if_legal(OptOp::UPCAST, *row, rows) && whole && *row < vector) removed = 1;
   }
   whole |= of == amount;
+  if (prod_of_reduce() <= kShortReduce && columns * rows * prod_of_reduce() <= kMostSteps)
+    while (first_reduce() < first_upcast() && apply_if_legal(OptOp::UNROLL, first_upcast() - 1 - first_reduce(), 0)) {
+    }
+  else if (reduces && !row && !gathers && prod_of_reduce() >= kLongReduce)
+    apply_if_legal(OptOp::UNROLL, first_upcast() - 1 - first_reduce(), 8);
   apply_if_legal(OptOp::UPCAST, vector - removed, amount);
   // A strip of what the rows share stays in the cache while they go by, where all of it does not fit.
   const Int128 shared = Int128{of} * prod_of_reduce() * 4;

@@ -322,8 +322,9 @@ class LlvmWriter {
              (*std::get<const Lanes*>(s.arg()))[0] + static_cast<int>(side) * vector.dtype().count);
     }
     const std::string type = llvm_type(from[0].dtype());
-    value(u).text = ops_.emit("shufflevector ", type, ' ', text(from[0]), ", ", type, ' ',
-                              from[1] ? text(from[1]) : LlvmValue("poison"), ", <", u.num_src(), " x i32> <", which, '>');
+    value(u).text =
+        ops_.emit("shufflevector ", type, ' ', text(from[0]), ", ", type, ' ',
+                  from[1] ? text(from[1]) : LlvmValue("poison"), ", <", u.num_src(), " x i32> <", which, '>');
     return true;
   }
 

@@ -92,7 +92,7 @@ TEST(CpuHeuristics, find_the_lanes) {
             "t64 g16 r256 u4 u16"},
            {"lanes along the reduce where that is contiguous", sums_64_256, "cpu:avx512", "g64 r4 p64"},
            {"a matrix by a vector: rows share the vector", [](Graph& g) { return matvec(g, 64, 64); }, "cpu:avx512",
-            "g16 r4 p16 u4"},
+            "g16 r2 p32 u4"},
            {"lanes along the outputs where the reduce jumps",
             [](Graph& g) {
               return stored(reduce(Op::Add, load(g, 1, Scalar::Float, {{make_view({64, 256}, {1, 64})}}), {1}),
