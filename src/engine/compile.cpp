@@ -74,9 +74,11 @@ void add_buffers(Program& program, UOp ast) {
 
 }  // namespace
 
-Program compile(const Kernel& kernel, const StageHook& hook) {
+Program compile(const Kernel& kernel, const StageHook& hook) { return compile(kernel, kernel.name(), hook); }
+
+Program compile(const Kernel& kernel, const std::string& function_name, const StageHook& hook) {
   LinearProgram linear = lower(kernel.optimized_ast(), kernel.target(), hook);
-  Program program = render(kernel.name(), std::move(linear), kernel.target(), {kernel.axes(), kernel.applied_opts()});
+  Program program = render(function_name, std::move(linear), kernel.target(), {kernel.axes(), kernel.applied_opts()});
   add_buffers(program, kernel.ast());
   return program;
 }

@@ -1,4 +1,4 @@
-#include "quern/compiled_kernel.h"
+#include "engine/compiled_kernel.h"
 
 #include <algorithm>
 
@@ -7,19 +7,8 @@
 #include "engine/compile.h"
 #include "engine/kernel_graph.h"
 #include "ir/text.h"
-#include "runtime/device.h"
 
 namespace quern {
-
-struct CompiledKernel::Impl {
-  Graph graph;  // of its own: a graph belongs to one thread, and the program's nodes live as long as this
-  std::shared_ptr<Device> device;
-  Program program;
-  std::unique_ptr<Executable> executable;
-  std::string opts;
-  std::vector<BufferArgument> buffers;
-  std::vector<VariableArgument> variables;
-};
 
 namespace {
 
@@ -33,29 +22,46 @@ static_assert(static_cast<int>(DataType::Bool) + 1 == static_cast<int>(Scalar::B
 static_assert(static_cast<int>(DataType::UInt64) + 1 == static_cast<int>(Scalar::UInt64));
 static_assert(static_cast<int>(DataType::Double) + 1 == static_cast<int>(Scalar::Double));
 
-void describe_arguments(CompiledKernel::Impl& k) {
-  const Program& p = k.program;
-  for (int number : p.globals)
-    k.buffers.push_back({number, public_type(p.buffer_types.at(number)), p.buffer_sizes.at(number),
-                         std::find(p.outs.begin(), p.outs.end(), number) != p.outs.end()});
-  for (UOp v : p.vars) {
-    const VarArg& arg = *std::get<const VarArg*>(v.arg());
-    k.variables.push_back({arg.name, arg.min, arg.max});
-  }
-}
-
 }  // namespace
 
-CompiledKernel compile(const KernelGraph& kernel, const CompileOptions& options) {
+std::vector<BufferArgument> buffer_arguments(const Program& program) {
+  std::vector<BufferArgument> all;
+  for (int number : program.globals)
+    all.push_back({number, public_type(program.buffer_types.at(number)), program.buffer_sizes.at(number),
+                   std::ranges::find(program.outs, number) != program.outs.end()});
+  return all;
+}
+
+std::vector<VariableArgument> variable_arguments(const Program& program) {
+  std::vector<VariableArgument> all;
+  for (UOp v : program.vars) {
+    const VarArg& arg = *std::get<const VarArg*>(v.arg());
+    all.push_back({arg.name, arg.min, arg.max});
+  }
+  return all;
+}
+
+CompiledKernel compile_for(std::shared_ptr<Device> device, std::shared_ptr<Graph> graph, Program program,
+                           std::string opts) {
+  if (!device->accepts(*program.target))
+    throw DeviceError("device " + device->name() + " cannot run programs for " + program.target->name);
   auto k = std::make_shared<CompiledKernel::Impl>();
-  k->device = open_device(options.device);
-  const Target& target = target_for(*k->device, options.target);
-  Kernel optimized = optimize(parse(k->graph, kernel.text()), target, {.opts = options.opts});
-  k->opts = to_string(optimized.applied_opts());
-  k->program = compile(optimized);
+  k->graph = std::move(graph);
+  k->device = std::move(device);
+  k->program = std::move(program);
+  k->opts = std::move(opts);
   k->executable = k->device->compile(k->program);
-  describe_arguments(*k);
+  k->buffers = buffer_arguments(k->program);
+  k->variables = variable_arguments(k->program);
   return CompiledKernel(std::move(k));
+}
+
+CompiledKernel compile(const KernelGraph& kernel, const CompileOptions& options) {
+  std::shared_ptr<Device> device = open_device(options.device);
+  const Target& target = target_for(*device, options.target);
+  auto graph = std::make_shared<Graph>();
+  Kernel optimized = optimize(parse(*graph, kernel.text()), target, {.opts = options.opts});
+  return compile_for(std::move(device), std::move(graph), compile(optimized), to_string(optimized.applied_opts()));
 }
 
 std::string render_source(const KernelGraph& kernel, const std::string& target, const std::string& opts) {

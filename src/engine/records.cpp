@@ -4,7 +4,6 @@
 
 #include "ir/node_map.h"
 #include "ir/print_payload.h"
-#include "ir/text.h"
 #include "symbolic/simplify.h"
 
 namespace quern {
@@ -13,16 +12,15 @@ namespace {
 
 std::string infix(const SInt& s) { return s.is_int() ? std::to_string(s.value()) : print_infix(simplify(s.expr())); }
 
-/// A size as the reference prints its node: sizes are plain ints there.
-std::string reference_node_text(UOp size) {
+}  // namespace
+
+std::string reference_node_text(UOp size, TextStyle style) {
   constexpr std::string_view kIndex = "dtypes.index", kInt = "dtypes.int";
-  std::string text = print(size, TextStyle::Indented);
+  std::string text = print(size, style);
   for (size_t at = text.find(kIndex); at != std::string::npos; at = text.find(kIndex, at))
     text.replace(at, kIndex.size(), kInt);
   return text;
 }
-
-}  // namespace
 
 std::vector<std::string> shape_texts(const Kernel& kernel) {
   std::vector<std::string> texts;
@@ -41,7 +39,7 @@ std::vector<std::string> color_texts(const Kernel& kernel) {
 std::vector<std::string> base_texts(const Kernel& kernel) {
   std::vector<std::string> texts;
   for (const SInt& s : kernel.full_shape())
-    texts.push_back(s.is_int() ? std::to_string(s.value()) : reference_node_text(s.expr()));
+    texts.push_back(s.is_int() ? std::to_string(s.value()) : reference_node_text(s.expr(), TextStyle::Indented));
   return texts;
 }
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/text.h"
 #include "optimize/kernel.h"
 #include "render/program.h"
 
@@ -20,6 +21,8 @@ struct Decision {
   size_t num_uops = 0;
 };
 
+/// A symbolic size as the reference prints its node: sizes are plain ints there.
+std::string reference_node_text(UOp size, TextStyle style);
 std::vector<std::string> shape_texts(const Kernel& kernel);
 std::vector<std::string> color_texts(const Kernel& kernel);
 /// Sizes of a fresh kernel; symbolic ones as the reference prints nodes.
