@@ -1,0 +1,10 @@
+#include "binding.h"
+
+NB_MODULE(_native, m) {
+  m.doc() = "The native part of quern: what the package shows is documented there.";
+  m.attr("__version__") = QUERN_VERSION;
+  quern::python::bind_errors(m);
+  quern::python::bind_arrays(m);
+  quern::python::bind_kernels(m);
+  quern::python::bind_devices(m);
+}
