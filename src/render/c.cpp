@@ -31,11 +31,15 @@ std::string outer_product(CPrelude& prelude, const WmmaArg& arg, const DType& a,
                   n, n));
 }
 
+// Before version 15 clang knew halfs of x86 by another name, and passed them to no function.
+constexpr std::string_view kHalf =
+    "#if defined(__clang__) && __clang_major__ < 15\ntypedef __fp16 half;\n#else\ntypedef _Float16 half;\n#endif\n";
+
 CDialect make_c11() {
   CDialect d;
   d.language = "C";
-  d.types = c_types("_Bool", {"half", "half", "", "typedef _Float16 half;\n"},
-                    {"bfloat16", "bfloat16", "", "typedef unsigned short bfloat16;\n"});
+  d.types =
+      c_types("_Bool", {"half", "half", "", kHalf}, {"bfloat16", "bfloat16", "", "typedef unsigned short bfloat16;\n"});
   d.bits = scalar_bit(Scalar::BFloat16);
   d.long_suffix = "LL";
   d.ulong_suffix = "ULL";

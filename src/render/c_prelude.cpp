@@ -247,6 +247,9 @@ std::string CPrelude::to_ulong(Scalar from) {
 
 std::string CPrelude::bitcast(Scalar from, Scalar to, std::string_view text) {
   if (!dialect_.bitcast.empty()) return fmt::format(fmt::runtime(dialect_.bitcast), type(to), text);
+  const auto is_half = [&](Scalar s) { return s == Scalar::Half && !dialect_.is_bits(s); };
+  if (is_half(from) || is_half(to))  // not all of C's compilers pass them to functions
+    return concat("((union { ", memory_type(from), " from; ", memory_type(to), " to; }){ ", text, " }).to");
   std::string name = concat(to_string(to), "_bits_of_", to_string(from));
   function(name, type(to), concat(type(from), " x"),
            concat("union { ", memory_type(from), " from; ", memory_type(to), " to; } u = { x }; return u.to;"));
@@ -306,8 +309,10 @@ std::string CPrelude::to_narrow(Scalar from, Scalar to) {
   if (known(name)) return name;
   std::string_view t = type(to);
   std::string parameter = concat(type(from), " x");
-  if (from == Scalar::Double)
+  if (from == Scalar::Double) {
+    if (!dialect_.is_bits(to)) return concat('(', t, ')', odd_float_from_double());
     return function(name, t, parameter, concat("return ", rounded_to(to, odd_float_from_double() + "(x)"), ';'));
+  }
   std::string_view word = type(Scalar::UInt32);
   std::string bits = bitcast(Scalar::Float, Scalar::UInt32, "x");
   if (to == Scalar::BFloat16)

@@ -32,7 +32,7 @@ class CPrelude {
   std::string maximum(Scalar s);
   std::string to_long(Scalar from);               ///< float or double to the truncated 64-bit value
   std::string to_ulong(Scalar from);              ///< the same, but unsigned from 2^63 up
-  std::string to_narrow(Scalar from, Scalar to);  ///< float or double to half or bfloat16
+  std::string to_narrow(Scalar from, Scalar to);  ///< float or double to half or bfloat16: what stands before (x)
   std::string bfloat16_from_int(Scalar from);
   std::string float_from(Scalar narrow);  ///< half or bfloat16, where they are held as bits
   std::string square_root(Scalar s);      ///< of float or double, where the language has none

@@ -197,7 +197,8 @@ CWriter::Expr CWriter::comparison(UOp u) {
 CWriter::Expr CWriter::float_to_float(UOp x, Scalar to) {
   Scalar from = x.dtype().scalar;
   if (is_narrow_float(to) && from != Scalar::Double) return narrowed(to, in_float(x), kPrefix);
-  if (is_narrow_float(to)) return {concat(prelude_.to_narrow(from, to), '(', call_argument(x), ')')};
+  if (is_narrow_float(to))
+    return {concat(prelude_.to_narrow(from, to), '(', call_argument(x), ')'), dialect_.is_bits(to) ? kAtom : kPrefix};
   if (to == Scalar::Float && is_narrow_float(from)) return {in_float(x), dialect_.is_bits(from) ? kAtom : kPrefix};
   return {concat('(', type(to), ')', in_float(x)), kPrefix};
 }

@@ -253,6 +253,20 @@ TEST(Dialects, opencl_is_taken_by_clang_without_a_warning) {
   }
 }
 
+TEST(Dialects, c_is_taken_by_old_and_new_compilers_without_a_warning) {
+  test::TemporaryFolder folder;
+  int tried = 0;
+  for (const std::string compiler : {"clang-14", "clang-15", "clang-19", "clang", "gcc-12", "gcc"}) {
+    if (!test::has_compiler(compiler)) continue;
+    ++tried;
+    const std::string command =
+        compiler + " -std=c11 -O1 -march=native -ffreestanding -Wall -Werror -c -o " + (folder / "k.o");
+    for (const Program& p : programs(find_target("clang")))
+      EXPECT_EQ(test::complaints(command, folder / (p.name + ".c"), p.source), "") << compiler;
+  }
+  if (tried == 0) GTEST_SKIP() << "there is no C compiler on this machine";
+}
+
 TEST(Dialects, hexagon_c_is_taken_by_clang_and_by_this_machines_compiler_without_a_warning) {
   test::TemporaryFolder folder;
   std::vector<std::string> commands = {
