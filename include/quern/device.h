@@ -20,7 +20,7 @@ struct DeviceSummary {
 /// The default device first. Throws Error for a setting there is not, as below.
 std::vector<DeviceSummary> list_devices(const SettingValues& settings = {});
 /// Names of all targets.
-std::vector<std::string> target_names();
+std::vector<std::string> list_targets();
 /// Names of all settings.
 std::vector<std::string> setting_names();
 

@@ -83,6 +83,8 @@ class KernelPlan {
  public:
   /// No opts yet. Throws InvalidKernel, or DeviceError for a target there is not.
   KernelPlan(const KernelGraph& kernel, const std::string& target, const PlanOptions& options = {});
+  /// The same of a kernel's text. Throws ParseError too.
+  KernelPlan(std::string text, const std::string& target, const PlanOptions& options = {});
   KernelPlan(const KernelPlan& other);
   KernelPlan& operator=(const KernelPlan& other);
   ~KernelPlan();

@@ -124,7 +124,7 @@ void bind_devices(nb::module_& m) {
       .def_ro("known", &TuneResult::known, "It was in the database.")
       .def("__repr__", [](const TuneResult& r) { return "<quern.TuneResult " + r.opts + ">"; });
 
-  m.def("targets", target_names, "Names of all targets.");
+  m.def("targets", list_targets, "Names of all targets.");
   m.def("_devices", list_devices, nb::arg("settings"));
   m.def("_setting_names", setting_names);
   m.def("tune", tune_kernel, nb::arg("ast"), nb::kw_only(), nb::arg("device") = "CPU", nb::arg("target") = "",

@@ -163,9 +163,15 @@ void bind_plan(nb::module_& m) {
       .def(
           "__init__",
           [](KernelPlan* self, nb::handle ast, const std::string& target, int tensor_cores, bool allow_tf32) {
-            const KernelGraph graph = graph_of(ast);
-            nb::gil_scoped_release release;
-            new (self) KernelPlan(graph, target, {tensor_cores, allow_tf32});
+            if (nb::isinstance<nb::str>(ast)) {
+              auto text = nb::cast<std::string>(ast);
+              nb::gil_scoped_release release;
+              new (self) KernelPlan(std::move(text), target, {tensor_cores, allow_tf32});
+            } else {
+              const KernelGraph graph = graph_of(ast);
+              nb::gil_scoped_release release;
+              new (self) KernelPlan(graph, target, {tensor_cores, allow_tf32});
+            }
           },
           nb::arg("ast"), nb::arg("target") = "clang", nb::kw_only(), nb::arg("tensor_cores") = 1,
           nb::arg("allow_tf32") = false,

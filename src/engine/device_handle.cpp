@@ -21,6 +21,8 @@ std::vector<DeviceSummary> list_devices(const SettingValues& settings) {
   return all;
 }
 
+std::vector<std::string> list_targets() { return target_names(); }
+
 std::vector<std::string> setting_names() {
   std::vector<std::string> names;
   for (const SettingInfo& row : all_settings()) names.emplace_back(row.name);

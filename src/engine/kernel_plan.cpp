@@ -9,6 +9,7 @@
 #include "engine/compiled_kernel.h"
 #include "engine/device_handle.h"
 #include "engine/records.h"
+#include "ir/spec.h"
 #include "ir/text.h"
 
 namespace quern {
@@ -75,12 +76,17 @@ void expect_function_name(const std::string& name) {
 // ---- plans ----
 
 KernelPlan::KernelPlan(const KernelGraph& kernel, const std::string& target, const PlanOptions& options)
+    : KernelPlan(kernel.text(), target, options) {}
+
+KernelPlan::KernelPlan(std::string text, const std::string& target, const PlanOptions& options)
     : impl_(std::make_unique<Impl>()) {
   const Target& on = options.allow_tf32 ? with_tf32(find_target(target)) : find_target(target);
   impl_->use = tensor_core_use(options.tensor_cores);
   impl_->shared = std::make_shared<SharedGraph>();
-  impl_->shared->text = kernel.text();
-  impl_->kernel.emplace(parse(impl_->shared->graph, impl_->shared->text), on, impl_->use);
+  impl_->shared->text = std::move(text);
+  const UOp root = parse(impl_->shared->graph, impl_->shared->text);
+  verify(root, Spec::KernelAst);
+  impl_->kernel.emplace(root, on, impl_->use);
 }
 
 KernelPlan::KernelPlan(const KernelPlan& other) {

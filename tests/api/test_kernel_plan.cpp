@@ -163,7 +163,7 @@ TEST(Devices, are_listed_and_have_settings) {
   bool interpreter = false;
   for (const DeviceSummary& d : list_devices()) interpreter |= d.name == "INTERP" && d.available;
   EXPECT_TRUE(interpreter);
-  EXPECT_THAT(target_names(), testing::Contains("metal"));
+  EXPECT_THAT(list_targets(), testing::Contains("metal"));
   EXPECT_THAT(setting_names(), testing::Contains("QUERN_CACHE"));
   EXPECT_THROW(DeviceHandle("INTERP", {{"QUERN_CASH", "off"}}), Error);
 }

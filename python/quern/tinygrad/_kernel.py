@@ -168,9 +168,13 @@ def _get_optimized_ast(self: Kernel) -> UOp:
         return uop_of(self._plan.optimized_text)
 
 
+def _plan_again(self: Kernel) -> Callable[[], quern.Kernel]:
+    return functools.partial(plan_of, self.ast, self.opts)
+
+
 def _linearize(self: Kernel) -> Kernel:
     with telling_kernel(self):
-        self.uops = LinearUOps(self._plan.compile(), self.ast, target_of(self.opts))
+        self.uops = LinearUOps(self._plan.compile(), self.ast, _plan_again(self))
     return self
 
 
@@ -183,7 +187,7 @@ def _to_program(self: Kernel, name_override: Optional[str] = None) -> QuernProgr
         print(self.applied_opts)
     with telling_kernel(self):
         program = self._plan.compile(to_function_name(name))
-        made = program_of(program, name, self.opts.device, self.ast, target_of(self.opts))
+        made = program_of(program, name, self.opts.device, self.ast, _plan_again(self))
     self.uops = made.uops
     if DEBUG >= 5:
         print_uops(list(made.uops))

@@ -93,7 +93,7 @@ def _compiled_runner_init(original):
             original(self, p, precompiled)
         except Exception as e:
             if isinstance(uops := p.uops, LinearUOps):  # the target's compiler did not take what Quern made
-                attach_kernel(e, notation(uops.ast), uops.target, uops.program.opts)
+                attach_kernel(e, notation(uops.ast), uops.target, uops.opts)
             raise
     return init
 
