@@ -47,5 +47,6 @@ void bind_errors(nb::module_& m);
 void bind_arrays(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_devices(nb::module_& m);
+void bind_notation(nb::module_& m);
 
 }  // namespace quern::python

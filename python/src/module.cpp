@@ -7,4 +7,5 @@ NB_MODULE(_native, m) {
   quern::python::bind_arrays(m);
   quern::python::bind_kernels(m);
   quern::python::bind_devices(m);
+  quern::python::bind_notation(m);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "quern/error.h"
 
@@ -14,12 +15,13 @@
 
 namespace quern {
 
-// A graph is used by one thread at a time, and copies of a plan share theirs: whoever touches it holds its mutex. A program has a
-// graph of its own.
+// A graph is used by one thread at a time, and copies of a plan share theirs: whoever touches it holds its mutex. The first program
+// that is made of them is lowered there too; each further one has a graph of its own, which goes when it does.
 struct SharedGraph {
   std::mutex mutex;
   Graph graph;
-  std::string text;  ///< of the kernel
+  std::string text;      ///< of the kernel
+  bool lowered = false;  ///< there is a program in it
 };
 
 struct KernelPlan::Impl {
@@ -29,14 +31,15 @@ struct KernelPlan::Impl {
 };
 
 struct KernelProgram::Impl {
-  std::shared_ptr<Graph> graph;
+  std::shared_ptr<SharedGraph> shared;
+  TensorCoreUse use;
   Program program;
-  std::string opts;
+  std::vector<Opt> opts;
+  std::string opts_text;
   std::optional<std::array<Size, 3>> global_size, local_size;
   std::vector<VariableArgument> variables;
   std::vector<BufferArgument> buffers;
   RunEstimates estimates;
-  mutable std::mutex compiling;
 };
 
 namespace {
@@ -186,23 +189,44 @@ std::string KernelPlan::optimized_text() const {
   return print(impl_->kernel->optimized_ast());
 }
 
+namespace {
+
+void describe(KernelProgram::Impl& p) {
+  p.opts_text = to_string(p.opts);
+  p.global_size = sizes_of(p.program.global_size);
+  p.local_size = sizes_of(p.program.local_size);
+  p.variables = variable_arguments(p.program);
+  p.buffers = buffer_arguments(p.program);
+  const Estimates& e = p.program.estimates;
+  p.estimates = {size_of(e.ops), size_of(e.load_store_bytes), size_of(e.buffer_bytes)};
+}
+
+/// The same kernel in another graph.
+Kernel again(Graph& graph, const std::string& text, const Target& target, TensorCoreUse use,
+             const std::vector<Opt>& opts) {
+  Kernel kernel(parse(graph, text), target, use);
+  kernel.apply(opts);
+  return kernel;
+}
+
+}  // namespace
+
 KernelProgram KernelPlan::compile(const std::string& function_name) const {
   if (!function_name.empty()) expect_function_name(function_name);
   auto p = std::make_shared<KernelProgram::Impl>();
-  p->graph = std::make_shared<Graph>();
-  Kernel kernel(parse(*p->graph, impl_->shared->text), impl_->kernel->target(), impl_->use);
-  kernel.apply([&] {
-    const std::lock_guard lock(impl_->shared->mutex);
-    return impl_->kernel->applied_opts();
-  }());
-  p->program = quern::compile(kernel, function_name.empty() ? kernel.name() : function_name);
-  p->opts = to_string(kernel.applied_opts());
-  p->global_size = sizes_of(p->program.global_size);
-  p->local_size = sizes_of(p->program.local_size);
-  p->variables = variable_arguments(p->program);
-  p->buffers = buffer_arguments(p->program);
-  const Estimates& e = p->program.estimates;
-  p->estimates = {size_of(e.ops), size_of(e.load_store_bytes), size_of(e.buffer_bytes)};
+  p->use = impl_->use;
+  std::unique_lock lock(impl_->shared->mutex);
+  std::optional<Kernel> kernel = impl_->kernel;
+  p->opts = kernel->applied_opts();
+  p->shared = impl_->shared;
+  if (std::exchange(impl_->shared->lowered, true)) {
+    lock.unlock();
+    p->shared = std::make_shared<SharedGraph>();
+    p->shared->text = impl_->shared->text;
+    kernel = again(p->shared->graph, p->shared->text, kernel->target(), p->use, p->opts);
+  }
+  p->program = quern::compile(*kernel, function_name.empty() ? kernel->name() : function_name);
+  describe(*p);
   return KernelProgram(std::move(p));
 }
 
@@ -211,7 +235,7 @@ KernelProgram KernelPlan::compile(const std::string& function_name) const {
 const std::string& KernelProgram::name() const { return impl_->program.name; }
 const std::string& KernelProgram::source() const { return impl_->program.source; }
 const std::string& KernelProgram::target() const { return impl_->program.target->name; }
-const std::string& KernelProgram::opts() const { return impl_->opts; }
+const std::string& KernelProgram::opts() const { return impl_->opts_text; }
 const std::optional<std::array<Size, 3>>& KernelProgram::global_size() const { return impl_->global_size; }
 const std::optional<std::array<Size, 3>>& KernelProgram::local_size() const { return impl_->local_size; }
 const std::vector<VariableArgument>& KernelProgram::variables() const { return impl_->variables; }
@@ -219,17 +243,24 @@ const std::vector<BufferArgument>& KernelProgram::buffers() const { return impl_
 const std::vector<int>& KernelProgram::outputs() const { return impl_->program.outs; }
 const RunEstimates& KernelProgram::estimates() const { return impl_->estimates; }
 int64_t KernelProgram::num_uops() const { return static_cast<int64_t>(impl_->program.linear.uops.size()); }
-std::string KernelProgram::linear_text() const { return print_linear(impl_->program.linear); }
+std::string KernelProgram::linear_text() const {
+  const std::lock_guard lock(impl_->shared->mutex);
+  return print_linear(impl_->program.linear);
+}
 std::string KernelProgram::linear_notation() const {
-  const std::lock_guard lock(impl_->compiling);
-  return print(impl_->graph->node(Op::Noop, Scalar::Void, impl_->program.linear.uops));
+  const std::lock_guard lock(impl_->shared->mutex);
+  return print(impl_->shared->graph.node(Op::Noop, Scalar::Void, impl_->program.linear.uops));
 }
 
 CompiledKernel KernelProgram::compile(const std::string& device) const { return compile(DeviceHandle(device)); }
 
 CompiledKernel KernelProgram::compile(const DeviceHandle& device) const {
-  const std::lock_guard lock(impl_->compiling);  // devices read the program's graph while they compile
-  return compile_for(device.impl().device, impl_->graph, impl_->program, impl_->opts);
+  if (!device.impl().device->accepts(*impl_->program.target))
+    throw DeviceError("device " + device.name() + " cannot run programs for " + target());
+  // What runs looks at its program's nodes, in any thread: they are in a graph that nobody else has.
+  auto graph = std::make_shared<Graph>();
+  const Kernel kernel = again(*graph, impl_->shared->text, *impl_->program.target, impl_->use, impl_->opts);
+  return compile_for(device.impl().device, graph, quern::compile(kernel, name()), impl_->opts_text);
 }
 
 }  // namespace quern

@@ -49,7 +49,7 @@ class telling_kernel:  # noqa: N801: used as a statement
     def __exit__(self, kind, error, trace) -> None:
         if isinstance(error, quern.Error):
             plan = self._kernel.__dict__.get("_plan")
-            attach_kernel(error, notation(self._kernel.ast), target_of(self._kernel.opts), plan.opts if plan else "")
+            attach_kernel(error, notation(self._kernel.ast), self._kernel._target, plan.opts if plan else "")
 
 
 # ---- opts ----
@@ -65,8 +65,8 @@ def opt_of(opt: quern.Opt) -> Opt:
     return Opt(OptOps[opt.op], opt.axis, opt.amount)
 
 
-def plan_of(ast: UOp, opts: Renderer) -> quern.Kernel:
-    return quern.Kernel(notation(ast), target_of(opts), tensor_cores=_tensor_cores(opts), allow_tf32=bool(getenv("ALLOW_TF32")))
+def plan_of(ast: UOp, opts: Renderer, target: str) -> quern.Kernel:
+    return quern.Kernel(notation(ast), target, tensor_cores=_tensor_cores(opts), allow_tf32=bool(getenv("ALLOW_TF32")))
 
 
 def _tensor_cores(opts: Renderer) -> int:
@@ -76,17 +76,16 @@ def _tensor_cores(opts: Renderer) -> int:
 # ---- what replaces the methods: only for kernels with a plan ----
 
 
-def _init(self: Kernel, ast: UOp, opts: Optional[Renderer] = None) -> None:
-    self.opts = opts if opts is not None else Device[Device.DEFAULT].renderer
-    self.ast = ast
+def _init(self: Kernel, ast: UOp, opts: Renderer, target: str) -> None:
+    self.ast, self.opts, self._target = ast, opts, target
     self._calls = []  # the methods that gave it its opts, for compare mode
     with telling_kernel(self):
-        self._plan = plan_of(ast, self.opts)
+        self._plan = plan_of(ast, opts, target)
 
 
 def _copy(self: Kernel) -> Kernel:
     new = type(self).__new__(type(self))
-    new.ast, new.opts, new._plan, new._calls = self.ast, self.opts, self._plan.copy(), self._calls[:]
+    new.ast, new.opts, new._target, new._plan, new._calls = self.ast, self.opts, self._target, self._plan.copy(), self._calls[:]
     return new
 
 
@@ -113,7 +112,7 @@ def _apply_opt(self: Kernel, opt: Opt, append_opt: bool = True) -> None:
     if not append_opt:
         raise NotImplementedError("with Quern installed, every opt that is applied is in applied_opts")
     if opt.op is OptOps.TC and not self._plan.applied_opts:
-        self._plan = plan_of(self.ast, self.opts)  # TC may have been set since
+        self._plan = plan_of(self.ast, self.opts, self._target)  # TC may have been set since
     with telling_kernel(self):
         try:
             why = self._plan.try_apply_opt(opt_text(opt))
@@ -169,7 +168,7 @@ def _get_optimized_ast(self: Kernel) -> UOp:
 
 
 def _plan_again(self: Kernel) -> Callable[[], quern.Kernel]:
-    return functools.partial(plan_of, self.ast, self.opts)
+    return functools.partial(plan_of, self.ast, self.opts, self._target)
 
 
 def _linearize(self: Kernel) -> Kernel:
@@ -298,7 +297,11 @@ class Patches:
             def init(self: Kernel, ast: UOp, opts: Optional[Renderer] = None) -> None:
                 if opts is None:
                     opts = Device[Device.DEFAULT].renderer
-                (new if target_of(opts) is not None else original)(self, ast, opts)
+                target = target_of(opts)
+                if target is None:
+                    original(self, ast, opts)
+                else:
+                    new(self, ast, opts, target)
             return functools.wraps(original)(init)
 
         def method(self: Kernel, *args, **kwargs):
