@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
+import pathlib
+import re
 import threading
 import warnings
 from dataclasses import dataclass
@@ -37,27 +40,25 @@ _lock = threading.RLock()
 _installed = None
 
 
-def _check_version() -> None:
-    try:
-        version = importlib.metadata.version("tinygrad")
-    except importlib.metadata.PackageNotFoundError:
-        version = _version_of_checkout()
-    if version != VERSION:
-        raise TinygradVersionError(f"quern.tinygrad stands in for the kernel compiler of tinygrad {VERSION}, and this is {version}: "
-                                   f"pip install tinygrad=={VERSION}")
-
-
-def _version_of_checkout() -> str:
-    """tinygrad has no version number of its own: a checkout on the path tells it in setup.py."""
-    import importlib.util
-    import pathlib
-    import re
+def _version() -> str:
+    """Of the tinygrad that is imported here. It has no version number of its own: a checkout tells it in setup.py."""
     spec = importlib.util.find_spec("tinygrad")
     if spec is None or spec.origin is None:
         raise TinygradVersionError(f"tinygrad is not installed: pip install tinygrad=={VERSION}")
     setup = pathlib.Path(spec.origin).parent.parent / "setup.py"
     found = re.search(r"version\s*=\s*['\"]([^'\"]+)", setup.read_text()) if setup.exists() else None
-    return found[1] if found else "of unknown version"
+    if found:
+        return found[1]
+    try:
+        return importlib.metadata.version("tinygrad")
+    except importlib.metadata.PackageNotFoundError:
+        return "of an unknown version"
+
+
+def _check_version() -> None:
+    if (version := _version()) != VERSION:
+        raise TinygradVersionError(f"quern.tinygrad stands in for the kernel compiler of tinygrad {VERSION}, and this is {version}: "
+                                   f"pip install tinygrad=={VERSION}")
 
 
 def is_installed() -> bool:
