@@ -39,7 +39,7 @@ def train() -> None:
         return loss.realize()
 
     start, losses, batch = time.perf_counter(), [], 128
-    for i in range(int(os.environ.get("STEPS", "60"))):
+    for i in range(int(os.environ.get("STEPS", "40"))):
         at = i * batch % (1797 - batch)
         losses.append(step(x[at:at + batch].contiguous().realize(), y[at:at + batch].contiguous().realize()).item())
     right = (model(x).argmax(1) == y).mean().item()

@@ -23,8 +23,10 @@ struct Size {
 /// An axis of a kernel: its size, and how it runs.
 struct PlanAxis {
   Size size;
-  std::string kind;   ///< "global", "local", "group reduce", "upcast mid", "reduce", "upcast", "unroll"
-  std::string color;  ///< the name that tinygrad's users know the kind by: "blue", "cyan", "green", "white", "red", ...
+  /// "global", "local", "group reduce", "mid upcast", "reduce", "upcast", "unroll"; of CPUs also "thread" and "partial".
+  std::string kind;
+  /// The name that tinygrad's users know the kind by: "blue", "cyan", "green", "white", "red", ...
+  std::string color;
 };
 
 /// An opt in parts: UPCAST(0,4) is {"UPCAST", 0, 4}, NOLOCALS has no numbers.

@@ -16,6 +16,7 @@ pytest.importorskip("tinygrad")
 from tinygrad import Device, Tensor, Variable, dtypes
 from tinygrad.codegen.kernel import Kernel, KernelOptError, Opt, OptOps
 from tinygrad.engine.realize import get_kernel, get_runner
+from tinygrad.helpers import Context
 from tinygrad.ops import Ops, UOp
 
 import quern.tinygrad
@@ -81,9 +82,14 @@ def test_decisions_are_tinygrads_for_every_renderer(renderer, recwarn):
     assert made and all(isinstance(p, QuernProgram) and p.src for p in made)
 
 
-def test_a_kernel_tells_what_tinygrads_does(installed):
-    ast = asts(kernels()["matmul"])[0]
-    renderer = renderers()[2]
+def image_convolution():
+    with Context(IMAGE=2):
+        return asts(Tensor.empty(1, 64, 16, 16).image_conv2d(Tensor.empty(64, 64, 1, 1)))
+
+
+@pytest.mark.parametrize("ast", [asts(kernels()["matmul"])[0], *image_convolution()], ids=lambda ast: "")
+def test_a_kernel_tells_what_tinygrads_does(installed, ast):
+    renderer = renderers()[4]
     ours = Kernel(ast, opts=renderer)
     ours.hand_coded_optimizations()
     copied = ours.copy()

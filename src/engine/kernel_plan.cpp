@@ -178,7 +178,7 @@ std::vector<std::pair<int, PlanOpt>> KernelPlan::legal_opts(int64_t max_lanes, i
   const std::lock_guard lock(impl_->shared->mutex);
   std::vector<std::pair<int, PlanOpt>> all;
   for (int number : legal_actions(*impl_->kernel, {max_lanes, max_threads}))
-    all.emplace_back(number, public_opt(search_actions().at(static_cast<size_t>(number) - 1)));
+    all.emplace_back(number, public_opt(actions_for(impl_->kernel->target()).at(static_cast<size_t>(number) - 1)));
   return all;
 }
 

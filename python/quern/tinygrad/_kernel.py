@@ -226,7 +226,7 @@ def _full_shape(self: Kernel) -> tuple[sint, ...]:
     return tuple(size_of(axis.size) for axis in self._plan.axes)
 
 
-_GROUPS = ("group reduce", "upcast mid")
+_GROUPS = ("group reduce", "mid upcast")
 ATTRIBUTES = {
     "applied_opts": lambda self: [opt_of(opt) for opt in self._plan.applied_opts],
     "full_shape": _full_shape,
