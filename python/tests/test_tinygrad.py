@@ -84,18 +84,26 @@ def test_decisions_are_tinygrads_for_every_renderer(renderer, recwarn):
 
 def image_convolution():
     with Context(IMAGE=2):
-        return asts(Tensor.empty(1, 64, 16, 16).image_conv2d(Tensor.empty(64, 64, 1, 1)))
+        return asts(Tensor.empty(1, 1024, 1, 1).image_conv2d(Tensor.empty(16, 1024, 1, 1)))
 
 
-@pytest.mark.parametrize("ast", [asts(kernels()["matmul"])[0], *image_convolution()], ids=lambda ast: "")
-def test_a_kernel_tells_what_tinygrads_does(installed, ast):
+@pytest.mark.parametrize("ast,opts", [(asts(kernels()["matmul"])[0], None), *((ast, None) for ast in image_convolution()),
+                                      (image_convolution()[-1], [Opt(OptOps.GROUPTOP, 0, 16), Opt(OptOps.UPCASTMID, 1, 4)])],
+                         ids=["matmul", "image 1", "image 2", "image convolution", "mid upcast"])
+def test_a_kernel_tells_what_tinygrads_does(installed, ast, opts):
+    def apply(kernel):
+        if opts is None:
+            kernel.hand_coded_optimizations()
+        for opt in opts or ():
+            kernel.apply_opt(opt)
+
     renderer = renderers()[4]
     ours = Kernel(ast, opts=renderer)
-    ours.hand_coded_optimizations()
+    apply(ours)
     copied = ours.copy()
     quern.tinygrad.uninstall()
     theirs = Kernel(ast, opts=renderer)
-    theirs.hand_coded_optimizations()
+    apply(theirs)
     facts = ("applied_opts", "full_shape", "shape_len", "global_dims", "local_dims", "first_reduce", "group_for_reduces", "upcasted",
              "first_upcast", "dont_use_locals", "tensor_core", "name", "output_shape", "bufs", "sts", "reduceop", "membufs",
              "full_unupcasted_shape", "upcast_in_mid_reduce_axes")
