@@ -151,14 +151,18 @@ def _number_of(name: str) -> str:
     return f"n{count - 1}" if (count := Kernel.kernel_cnt[name]) > 1 else ""
 
 
+_colored = functools.lru_cache(maxsize=4096)(colored)
+
+
 def _get_name(self: Kernel) -> str:
     if "_name" not in self.__dict__:
         plan = self._plan
-        parts = [colored(axis.size if isinstance(axis.size, int) else axis.size.text, axis.color) for axis in plan.axes]
-        name = f"{plan.name.split('_')[0]}_" + colored("_", "BLACK").join(parts)
-        if to_function_name(name) != plan.name:
-            name = plan.name  # a long one, which Quern shortens
-        self._name = name + colored(_number_of(plan.name), "BLACK")
+        plain = plan.name
+        parts = [_colored(axis.size if isinstance(axis.size, int) else axis.size.text, axis.color) for axis in plan.axes]
+        name = f"{plain[:plain.index('_')]}_{_colored('_', 'BLACK').join(parts)}"
+        if to_function_name(name) != plain:
+            name = plain  # a long one, which Quern shortens
+        self._name = name + _colored(_number_of(plain), "BLACK")
     return self._name
 
 
