@@ -71,7 +71,8 @@ void bind_parts(nb::module_& m) {
   nb::class_<PlanAxis>(m, "Axis", "An axis of a kernel: its size, and how it runs.")
       .def_prop_ro(
           "size", [](const PlanAxis& a) { return to_python(a.size); }, nb::sig("def size(self) -> int | Symbolic"))
-      .def_ro("kind", &PlanAxis::kind, "global, local, group reduce, mid upcast, reduce, upcast or unroll; of CPUs also thread and partial")
+      .def_ro("kind", &PlanAxis::kind,
+              "global, local, group reduce, mid upcast, reduce, upcast or unroll; of CPUs also thread and partial")
       .def_ro("color", &PlanAxis::color,
               "The kind as tinygrad colours it: blue, cyan, green, white, red, yellow, magenta.")
       .def("__repr__", [](const PlanAxis& a) { return "<quern.Axis " + a.size.text + " " + a.kind + ">"; });
