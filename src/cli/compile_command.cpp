@@ -13,7 +13,7 @@ namespace {
 
 struct Options {
   std::string file;
-  std::string target = "llvm";
+  std::string target;
   std::string opts;
   std::string emit = "source";
 };
@@ -26,7 +26,7 @@ void print_stages(const Kernel& kernel) {
 
 void run_compile(const Options& o, Context& context) {
   LoadedKernel k = load_kernel(o.file);
-  const Target& target = find_target(o.target);
+  const Target& target = o.target.empty() ? own_cpu_target() : find_target(o.target);
   OptimizeOptions options = context.optimize_options(o.opts, k.ast, target, nullptr);
   context.record(print(k.ast), target, options);
   Kernel kernel = optimize(k.ast, target, options);
@@ -54,7 +54,7 @@ void add_compile(CLI::App& app, Context& context) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("compile", "Print what a kernel becomes for a target");
   sub->add_option("FILE", o->file, "Kernel in the reference notation, .gz or not; - is standard input")->required();
-  sub->add_option("--target", o->target, "Target (quern targets lists them)")->capture_default_str();
+  sub->add_option("--target", o->target, "Target (quern targets lists them); default: this CPU");
   sub->add_option("--opts", o->opts,
                   "heuristic, reference, none, or a list such as \"UPCAST(0,4) LOCAL(1,8)\"; default: the fastest "
                   "known, or heuristic");

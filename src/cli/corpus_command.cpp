@@ -110,7 +110,7 @@ void run_corpus(const Options& o, Context& context) {
   (void)context.optimize_options(o.opts);  // a wrong list of opts is one error, not one a kernel
   std::vector<const Target*> targets;
   for (const std::string& t : o.targets) targets.push_back(device ? &target_for(*device, t) : &find_target(t));
-  if (targets.empty()) targets.push_back(device ? &device->default_target() : &find_target("llvm"));
+  if (targets.empty()) targets.push_back(device ? &device->default_target() : &own_cpu_target());
 
   std::map<std::string, int> counts;
   size_t total = items.size() * targets.size();

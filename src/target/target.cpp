@@ -210,6 +210,16 @@ const Target& find_target(std::string_view name) {
   throw DeviceError(fmt::format("no target is called '{}'; there are: {}", name, fmt::join(target_names(), ", ")));
 }
 
+const Target& own_cpu_target() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return find_target("cpu:avx512");
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return find_target("cpu:avx2");
+#endif
+  return find_target("cpu:128");
+}
+
 std::vector<std::string> target_names() {
   std::vector<std::string> names;
   for (const Target& t : all_targets()) names.push_back(t.name);

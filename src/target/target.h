@@ -65,6 +65,8 @@ struct Target {
 
 /// The target called `name`; throws quern::Error listing the known ones.
 const Target& find_target(std::string_view name);
+/// The CPU target with the vectors of the machine this runs on.
+const Target& own_cpu_target();
 /// The same target with tensor cores that multiply floats as tf32 too, where it has them; else the target itself.
 const Target& with_tf32(const Target& target);
 /// Names of all targets, in the order `quern targets` prints.

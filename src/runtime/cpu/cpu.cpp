@@ -53,21 +53,12 @@ class CpuExecutable final : public Executable {
   std::shared_ptr<Threads> threads_;
 };
 
-/// The target with the machine's vectors.
-const Target& own_target(const Jit& jit) {
-  switch (jit.vector_bytes()) {
-    case 64: return find_target("cpu:avx512");
-    case 32: return find_target("cpu:avx2");
-    default: return find_target("cpu:128");
-  }
-}
-
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const Settings& settings)
       : jit_(Jit::create()), threads_(Threads::create(settings.number("QUERN_THREADS"))) {}
   std::string name() const override { return "CPU"; }
-  const Target& default_target() const override { return own_target(*jit_); }
+  const Target& default_target() const override { return own_cpu_target(); }
   bool accepts(const Target& target) const override { return target.dialect == Dialect::Llvm; }
   bool survives_fork() const override { return true; }
   void before_fork() override { threads_->stop(); }

@@ -69,13 +69,6 @@ class LlvmJit final : public Jit {
 
   std::string compiler() const override { return "LLVM " LLVM_VERSION_STRING; }
 
-  int vector_bytes() const override {
-    const std::vector<std::string>& features = machine_.getFeatures().getFeatures();
-    auto has = [&](const char* name) { return std::find(features.begin(), features.end(), name) != features.end(); };
-    if (has("+avx512f") && has("+avx512bw") && has("+avx512vl") && has("+avx512dq")) return 64;
-    return has("+avx2") && has("+fma") ? 32 : 16;
-  }
-
   std::unique_ptr<Code> compile(const std::string& ir, const std::string& entry, Effort effort) override {
     llvm::LLVMContext context;
     std::unique_ptr<llvm::Module> module = read(context, ir);

@@ -20,8 +20,6 @@ class Jit : public std::enable_shared_from_this<Jit> {
   virtual ~Jit() = default;
   /// Name and version.
   virtual std::string compiler() const = 0;
-  /// Bytes of the widest vectors that this machine computes on well.
-  virtual int vector_bytes() const = 0;
 
   /// Code that stays as long as this.
   class Code {
