@@ -1,4 +1,6 @@
 #include <map>
+#include <optional>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,6 +8,7 @@
 #include "quern/error.h"
 
 #include "base/parallel.h"
+#include "base/workers.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/json_records.h"
@@ -34,6 +37,7 @@ struct Options {
   int walk_length = 4;
   uint64_t seed = 1;
   double max_ops = 2e10;
+  double timeout = 600;
 };
 
 /// What is printed for one kernel and target.
@@ -60,33 +64,55 @@ Json decide(const CorpusItem& item, const Target& target, const OptimizeOptions&
   }
 }
 
-Outcome execute(const CorpusItem& item, Device& device, const Target& target, const Options& o, Context& context) {
-  Outcome out;
+/// The opts that a kernel is run with, one part of its task each: those asked for, then the walks.
+int parts_of(const Options& o) { return o.walks + (o.walks == 0 || !o.opts.empty() ? 1 : 0); }
+
+std::string opts_of_part(UOp ast, const Target& target, const Options& o, int part) {
+  const int walk = part - (parts_of(o) - o.walks);
+  return walk < 0 ? o.opts : random_walk(ast, target, o.walk_length, o.seed + static_cast<uint64_t>(walk));
+}
+
+/// What became of one part, as text between processes.
+constexpr const char* kVerdicts[] = {"match", "mismatch", "skipped", "failed"};
+
+std::string result_text(const CheckResult& r, const std::string& opts) {
+  return text_of(
+      {{"verdict", kVerdicts[static_cast<int>(r.kind)]}, {"note", r.note}, {"sampled", r.sampled}, {"opts", opts}});
+}
+
+/// Runs a kernel with the opts of all parts from `first` on, and compares.
+void execute(const CorpusItem& item, Device& device, const Target& target, const Options& o, const Context& context,
+             int first, const std::function<void(std::string_view)>& part) {
   Graph graph;
-  try {
-    UOp ast = parse(graph, item.text);
-    CheckLimits limits;
-    limits.max_ops = o.max_ops;
-    KernelCheck check(device, o.seed, limits);
-    auto one = [&](const std::string& opts) {
-      OptimizeOptions options = context.optimize_options(opts);
-      context.record(item.text, target, options);
-      CheckResult r = check(optimize(ast, target, options));
-      static constexpr const char* kNames[] = {"match", "mismatch", "skipped", "failed"};
-      ++out.counts[kNames[static_cast<int>(r.kind)]];
-      if (r.kind == CheckResult::Kind::Match && r.sampled) ++out.counts["match on a sample of the outputs"];
-      if (r.kind == CheckResult::Kind::Skipped) ++out.counts["skipped: " + r.note];
-      if (r.kind == CheckResult::Kind::Mismatch || r.kind == CheckResult::Kind::Failed)
-        out.line +=
-            text_of({{"h", item.key}, {"t", target.name}, {"opts", opts}, {"seed", o.seed}, {"note", r.note}}) + "\n";
-    };
-    if (o.walks == 0 || !o.opts.empty()) one(o.opts);
-    for (int w = 0; w < o.walks; ++w) one(random_walk(ast, target, o.walk_length, o.seed + static_cast<uint64_t>(w)));
-  } catch (const Error& e) {
-    ++out.counts["failed"];
-    out.line += text_of({{"h", item.key}, {"t", target.name}, {"note", e.what()}}) + "\n";
+  std::optional<UOp> ast;
+  CheckLimits limits;
+  limits.max_ops = o.max_ops;
+  KernelCheck check(device, o.seed, limits);
+  for (int k = first; k < parts_of(o); ++k) {
+    std::string opts;
+    try {
+      if (!ast) ast = parse(graph, item.text);
+      opts = opts_of_part(*ast, target, o, k);
+      part(result_text(check(optimize(*ast, target, context.optimize_options(opts))), opts));
+    } catch (const Error& e) {
+      part(result_text({.kind = CheckResult::Kind::Failed, .note = e.what()}, opts));
+      if (!ast) return;
+    }
   }
-  return out;
+}
+
+/// Adds what became of one part to the kernel's outcome.
+void take_in(Outcome& out, const CorpusItem& item, const Target& target, const Options& o, const Json& result,
+             Context& context) {
+  const std::string verdict = result["verdict"];
+  const std::string note = result["note"];
+  const std::string opts = result["opts"];
+  context.record(item.text, target, context.optimize_options(opts));
+  ++out.counts[verdict];
+  if (verdict == "match" && result["sampled"]) ++out.counts["match on a sample of the outputs"];
+  if (verdict == "skipped") ++out.counts["skipped: " + note];
+  if (verdict != "match" && verdict != "skipped")
+    out.line += text_of({{"h", item.key}, {"t", target.name}, {"opts", opts}, {"seed", o.seed}, {"note", note}}) + "\n";
 }
 
 void progress(size_t done, size_t total) {
@@ -95,7 +121,7 @@ void progress(size_t done, size_t total) {
   std::fflush(stderr);
 }
 
-void run_corpus(const Options& o, Context& context) {
+std::vector<CorpusItem> read_items(const Options& o) {
   std::vector<CorpusItem> items;
   for (const std::string& f : o.files)
     for (CorpusItem& item : read_corpus(f)) items.push_back(std::move(item));
@@ -105,38 +131,98 @@ void run_corpus(const Options& o, Context& context) {
     items = std::move(some);
   }
   if (o.limit && o.limit < items.size()) items.resize(o.limit);
+  return items;
+}
 
-  std::shared_ptr<Device> device = o.device.empty() ? nullptr : open_device(o.device, context.settings);
-  (void)context.optimize_options(o.opts);  // a wrong list of opts is one error, not one a kernel
-  std::vector<const Target*> targets;
-  for (const std::string& t : o.targets) targets.push_back(device ? &target_for(*device, t) : &find_target(t));
-  if (targets.empty()) targets.push_back(device ? &device->default_target() : &own_cpu_target());
+/// Prints what there is to print as kernels come in, and adds up the counts.
+class Tally {
+ public:
+  explicit Tally(size_t total) : outcomes_(total) {}
+  Outcome& operator[](size_t i) { return outcomes_[i]; }
+  void done(size_t i) {
+    fmt::print("{}", outcomes_[i].line);
+    for (const auto& [name, n] : outcomes_[i].counts) counts_[name] += n;
+    outcomes_[i] = {};
+    progress(i + 1, outcomes_.size());
+  }
+  std::string summary() const {
+    std::string text;
+    for (const auto& [name, n] : counts_) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, name);
+    return text;
+  }
+  int of(const std::string& name) const { return counts_.contains(name) ? counts_.at(name) : 0; }
 
-  std::map<std::string, int> counts;
-  size_t total = items.size() * targets.size();
-  std::vector<Outcome> outcomes(total);
+ private:
+  std::vector<Outcome> outcomes_;
+  std::map<std::string, int> counts_;
+};
+
+void compile_all(const std::vector<CorpusItem>& items, const std::vector<const Target*>& targets, const Options& o,
+                 Tally& tally, Context& context) {
   auto work = [&](size_t i) {
-    const CorpusItem& item = items[i / targets.size()];
-    const Target& target = *targets[i % targets.size()];
-    if (device) {
-      outcomes[i] = execute(item, *device, target, o, context);
-      return;
-    }
-    Json j = decide(item, target, context.optimize_options(o.opts), o.source, context);
-    ++outcomes[i].counts[j.contains("err") ? "failed" : "compiled"];
-    if (o.emit == "jsonl" || j.contains("err")) outcomes[i].line = text_of(j) + "\n";
+    Json j = decide(items[i / targets.size()], *targets[i % targets.size()], context.optimize_options(o.opts), o.source,
+                    context);
+    ++tally[i].counts[j.contains("err") ? "failed" : "compiled"];
+    if (o.emit == "jsonl" || j.contains("err")) tally[i].line = text_of(j) + "\n";
   };
-  auto done = [&](size_t i) {
-    fmt::print("{}", outcomes[i].line);
-    for (const auto& [name, n] : outcomes[i].counts) counts[name] += n;
-    outcomes[i] = {};
-    progress(i + 1, total);
+  parallel_in_order(items.size() * targets.size(), o.jobs, work, [&](size_t i) { tally.done(i); });
+}
+
+/// In processes of their own: a driver's compiler that aborts, or a kernel that crashes, is one line of the result.
+void execute_all(const std::vector<CorpusItem>& items, size_t target_count, const Options& o, Tally& tally,
+                 Context& context) {
+  std::vector<const Target*> targets;
+  std::vector<int> parts(items.size() * target_count);  // that a result is there of
+  ProcessWork work;
+  work.start = [&]() -> ProcessWork::Started {
+    std::shared_ptr<Device> device = open_device(o.device, context.settings);
+    std::vector<const Target*> own;
+    for (const std::string& t : o.targets) own.push_back(&target_for(*device, t));
+    if (own.empty()) own.push_back(&device->default_target());
+    std::vector<std::string> names;
+    for (const Target* t : own) names.push_back(t->name);
+    return {[&, device, own](size_t index, size_t first, const std::function<void(std::string_view)>& part) {
+              execute(items[index / own.size()], *device, *own[index % own.size()], o, context, static_cast<int>(first),
+                      part);
+            },
+            fmt::format("{}", fmt::join(names, " "))};
   };
-  parallel_in_order(total, o.jobs, work, done);
-  std::string summary;
-  for (const auto& [name, n] : counts) summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", n, name);
-  if (o.emit != "jsonl") fmt::print("{} kernels, {} targets: {}\n", items.size(), targets.size(), summary);
-  if (counts["mismatch"] + counts["failed"] > 0) context.status = 1;
+  work.ready = [&](std::string_view names) {
+    targets.clear();
+    std::istringstream all{std::string(names)};
+    for (std::string name; all >> name;) targets.push_back(&find_target(name));
+  };
+  work.part = [&](size_t i, std::string_view result) {
+    ++parts[i];
+    take_in(tally[i], items[i / target_count], *targets[i % target_count], o, Json::parse(result), context);
+  };
+  work.lost = [&](size_t i, const std::string& how) {
+    const CorpusItem& item = items[i / target_count];
+    const Target& target = *targets[i % target_count];
+    Graph graph;
+    const std::string opts = opts_of_part(parse(graph, item.text), target, o, parts[i]++);
+    const CheckResult result{.kind = CheckResult::Kind::Failed, .note = "the process was lost: " + how};
+    take_in(tally[i], item, target, o, Json::parse(result_text(result, opts)), context);
+  };
+  work.done = [&](size_t i) { tally.done(i); };
+  work_in_processes(parts.size(), o.jobs, o.timeout, work);
+}
+
+void run_corpus(const Options& o, Context& context) {
+  const std::vector<CorpusItem> items = read_items(o);
+  (void)context.optimize_options(o.opts);  // a wrong list of opts is one error, not one a kernel
+  const size_t target_count = std::max<size_t>(o.targets.size(), 1);
+  Tally tally(items.size() * target_count);
+  if (o.device.empty()) {
+    std::vector<const Target*> targets;
+    for (const std::string& t : o.targets) targets.push_back(&find_target(t));
+    if (targets.empty()) targets.push_back(&own_cpu_target());
+    compile_all(items, targets, o, tally, context);
+  } else {
+    execute_all(items, target_count, o, tally, context);
+  }
+  if (o.emit != "jsonl") fmt::print("{} kernels, {} targets: {}\n", items.size(), target_count, tally.summary());
+  if (tally.of("mismatch") + tally.of("failed") > 0) context.status = 1;
 }
 
 }  // namespace
@@ -162,7 +248,11 @@ void add_corpus(CLI::App& app, Context& context) {
   sub->add_option("--walk-length", o->walk_length, "Opts a walk")->check(at_least(0))->capture_default_str();
   sub->add_option("--seed", o->seed, "Seed of inputs and walks")->check(at_least(0))->capture_default_str();
   sub->add_option("--max-ops", o->max_ops, "With --execute: skip kernels with more operations")->capture_default_str();
-  sub->add_option("--jobs", o->jobs, "Threads")->check(at_least(1))->capture_default_str();
+  sub->add_option("--timeout", o->timeout, "With --execute: seconds after which a kernel counts as hung (0: never)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->needs(device);
+  sub->add_option("--jobs", o->jobs, "Threads; with --execute, processes")->check(at_least(1))->capture_default_str();
   sub->add_option("--sample", o->sample, "Only this many kernels, evenly spread")->check(at_least(0));
   sub->add_option("--limit", o->limit, "Only the first so many")->check(at_least(0));
   sub->callback([o, &context] { run_corpus(*o, context); });
