@@ -17,6 +17,8 @@ namespace quern {
 namespace {
 
 constexpr int kSecondStageAxes = 1000;  ///< numbers of the loops over what a group stored
+constexpr int kPackedAxes = 3000;       ///< numbers of the loops that fill scratch memory
+constexpr int kSquare = 16;             ///< steps of such a loop that are done at once
 
 const ShapeTracker& tracker_of(UOp view) { return *std::get<const ShapeTracker*>(view.arg()); }
 bool is_local_buffer(UOp u) { return u.is(Op::DefineLocal); }
@@ -104,6 +106,9 @@ class Indexer {
   void make_indices(const Target& target);
   UOp lower_reduce(UOp reduce);
   UOp lower_load(UOp load);
+  UOp lower_packed(UOp load);
+  /// 0 to size - 1, a lane each.
+  UOp lanes_of(size_t axis, int64_t size) const;
   UOp lower_store(UOp store);
   static UOp chained(UOp all, Op op);
   static UOp folded(UOp all, Op op);
@@ -124,7 +129,7 @@ class Indexer {
   NodeMap<PerStage> done_;
   NodeMap<const ReduceArg*> reduced_by_;  ///< of loads, by what they are reduced at once
   std::vector<UOp> src_;
-  int accumulators_ = 0;
+  int accumulators_ = 0, packed_loops_ = 0;
 };
 
 void Indexer::make_indices(const Target& target) {
@@ -140,7 +145,8 @@ void Indexer::make_indices(const Target& target) {
       for (int32_t axis : reduce.axes) first_reduce = std::min(first_reduce, static_cast<size_t>(axis));
       if (u.src(0).is(Op::Load)) reduced_by_[u.src(0)] = &reduce;
     }
-    if (u.is(Op::Load) && is_local_buffer(u.src(0)) && is_viewed(u)) local_loads.push_back(&tracker_of(u.src(1)));
+    if (!has_vectors_ && u.is(Op::Load) && is_local_buffer(u.src(0)) && is_viewed(u))
+      local_loads.push_back(&tracker_of(u.src(1)));
   }
   const Shape& output = tracker_of(ast_.src(0).src(1)).shape();
   // After the first reduced axis stand those a group of threads shares: reduced through local memory, or upcast among them.
@@ -171,12 +177,7 @@ void Indexer::make_indices(const Target& target) {
     idxs.push_back(graph_.range(0, full[i], static_cast<int>(i), true));
   auto upcast_index = [&](size_t i) {
     if (!full[i].is_int()) throw InternalError("an upcast axis of symbolic size");
-    int64_t size = full[i].value();
-    ConstVector steps(static_cast<size_t>(size));
-    for (size_t k = 0; k < steps.size(); ++k) steps[k].bits = k;
-    UOp lanes = graph_.const_vector(DType(Scalar::Index, static_cast<uint16_t>(size)), std::move(steps));
-    Axes axes{{static_cast<int32_t>(i), static_cast<int32_t>(size)}};
-    return graph_.node(Op::Expand, Scalar::Index, {lanes}, graph_.intern(std::move(axes)));
+    return lanes_of(i, full[i].value());
   };
   for (size_t i = first_upcast; i < full.size(); ++i) idxs.push_back(upcast_index(i));
   idxs_[1] = idxs;
@@ -188,6 +189,14 @@ void Indexer::make_indices(const Target& target) {
   ridxs_ = idxs_[1];
   for (size_t i = first_reduce; i < grouped_end; ++i)
     if (!is_output(i)) ridxs_[i] = graph_.range(0, full[i], kSecondStageAxes + static_cast<int>(i), true);
+}
+
+UOp Indexer::lanes_of(size_t axis, int64_t size) const {
+  ConstVector steps(static_cast<size_t>(size));
+  for (size_t k = 0; k < steps.size(); ++k) steps[k].bits = k;
+  UOp lanes = graph_.const_vector(DType(Scalar::Index, static_cast<uint16_t>(size)), std::move(steps));
+  Axes axes{{static_cast<int32_t>(axis), static_cast<int32_t>(size)}};
+  return graph_.node(Op::Expand, Scalar::Index, {lanes}, graph_.intern(std::move(axes)));
 }
 
 /// Which nodes are wanted in which stage, from the outputs down.
@@ -279,9 +288,47 @@ std::vector<size_t> Indexer::axes_of_one_thread(UOp store) const {
   return axes;
 }
 
+/// Scratch memory is filled by loops of its own, which end before it is read. Of a loop along which the buffer is contiguous, as it is
+/// along no lanes, some steps are done at once: they make squares to transpose.
+UOp Indexer::lower_packed(UOp load) {
+  UOp address = index(load.src(0), index_tracker(graph_, tracker_of(load.src(1)), idxs_[0]));
+  UOp fill = done(load.src(2));
+  const auto strides = real_strides(graph_, tracker_of(load.src(2).src(2).src(1)));
+  const auto is_contiguous = [&](size_t axis) { return strides[axis] && *strides[axis] == 1; };
+  bool lanes_are = false;
+  for (size_t i = 0; i < strides.size(); ++i) lanes_are |= idxs_[0][i].is(Op::Expand) && is_contiguous(i);
+  NodeScratch<UOp> renamed;
+  std::vector<UOp> loops;
+  for (UOp u : toposort(address)) {
+    if (!u.is(Op::Range)) continue;
+    const int axis = kPackedAxes + packed_loops_++;
+    UOp own = u.with_arg(RangeArg{axis, false});
+    const auto at = static_cast<size_t>(std::find(idxs_[0].begin(), idxs_[0].end(), u) - idxs_[0].begin());
+    const Int128 size = u.src(1).is_const() ? u.src(1).const_int() : 0;
+    if (size % kSquare == 0 && size != 0 && at < strides.size() && is_contiguous(at) && !lanes_are) {
+      own = graph_.range(0, SInt(static_cast<int64_t>(size / kSquare)), axis, false);
+      loops.push_back(own);
+      own = own * graph_.const_index(kSquare) + lanes_of(static_cast<size_t>(axis), kSquare);
+    } else {
+      loops.push_back(own);
+    }
+    renamed.set(u, own);
+  }
+  for (UOp u : toposort(fill)) {
+    if (renamed.get(u)) continue;
+    src_.clear();
+    for (UOp s : u.src()) src_.push_back(renamed.get(s));
+    renamed.set(u, u.with_src(src_));
+  }
+  loops.insert(loops.begin(), renamed.get(fill));
+  UOp filled = graph_.node(Op::Barrier, Scalar::Void, loops);
+  return graph_.node(Op::Load, load.dtype(), {address, filled});
+}
+
 UOp Indexer::lower_load(UOp load) {
   UOp buffer = load.src(0);
   bool local = is_local_buffer(buffer);
+  if (local && has_vectors_) return lower_packed(load);
   bool loads_result = load.num_src() > 2 && is_second_stage(load.src(2));  // not what each thread stored
   UOp address = index(buffer, index_tracker(graph_, tracker_of(load.src(1)),
                                             local && !loads_result ? shared_indices(load) : idxs_[stage_]));

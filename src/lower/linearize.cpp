@@ -112,7 +112,9 @@ class Blocks {
       if (u.is(Op::Assign)) {
         spot.outside = m & ~loops(u.src(0));
       } else if (u.is(Op::Barrier)) {
-        spot.outside = m & ~regions_;
+        for (UOp s : u.src())
+          if (s.is(Op::Range)) spot.inside &= ~opened_by(s);  // loops that it ends
+        spot.outside = spot.inside & ~regions_;
       } else if (UOp guard = store_guard(u)) {
         spots_[place_.get(guard)].inside |= m;
       }

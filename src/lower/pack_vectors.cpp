@@ -3,6 +3,8 @@
 // needs (an empty node): they get any value, and touch no memory.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <unordered_map>
@@ -59,8 +61,8 @@ class VectorPacker {
     for (UOp u : nodes_)
       if (u.is(Op::Assign) && u.num_src() == 2 && u.src(0).is(Op::DefineAcc)) assign_of_.set(u.src(0), u);
     std::vector<UOp> stores;
-    for (UOp s : sink_.src())
-      if (is_plain_access(s, Op::Store)) stores.push_back(s);
+    for (UOp u : nodes_)
+      if (is_plain_access(u, Op::Store)) stores.push_back(u);
     seed_stores(std::move(stores));
     decide();
     seed_accumulators();
@@ -69,11 +71,11 @@ class VectorPacker {
     decide();
     if (packs_.empty()) return sink_;
     build();
-    return rebuilt_sink();
+    return done_.get(sink_);
   }
 
  private:
-  enum class Kind : uint8_t { Scalars, Splat, Load, Unzip, Lanewise, Shifted, Blend, Accumulator, Assign };
+  enum class Kind : uint8_t { Scalars, Splat, Load, Unzip, Transposed, Lanewise, Shifted, Blend, Accumulator, Assign };
   using PackId = uint32_t;
   struct Pack {
     std::vector<UOp> lanes;
@@ -85,6 +87,7 @@ class VectorPacker {
     Place place;                 // Load: of the first lane
     DType index_type;
     bool reversed = false;
+    size_t column = 0;    // Transposed: which of the square
     UOp like;             // Lanewise: its op
     bool stored = false;  // Accumulator: its vector is asked for as it is
     UOp made;
@@ -110,11 +113,14 @@ class VectorPacker {
     if (u.src(0).src(0).dtype().is_image() || u.src(0).src(1).dtype().lanes() != 1) return false;
     UOp value = op == Op::Store ? u.src(1) : u;
     if (value.dtype().lanes() != 1) return false;
-    if (u.num_src() == 1 || (op == Op::Store && u.num_src() == 2)) return true;
+    if (u.num_src() == 1 || (op == Op::Store && u.num_src() == 2) || waits(u)) return true;
     if (u.num_src() != 3) return false;
     UOp gate = u.src(2);
     return gate.dtype().is_bool() || (gate.is(Op::If) && gate.num_src() == 1);
   }
+
+  /// A LOAD from scratch memory that is filled first.
+  static bool waits(UOp load) { return load.is(Op::Load) && load.num_src() == 2 && load.src(1).is(Op::Barrier); }
 
   void seed_stores(std::vector<UOp> stores) {
     auto where = [](UOp s) {
@@ -284,7 +290,8 @@ class VectorPacker {
       return;
     }
     if (all(lanes, [](UOp u) { return u.is_const(); })) return;
-    if (decide_load(id, lanes) || decide_unzip(id, lanes) || decide_accumulator(id, lanes) || decide_shifted(id, lanes))
+    if (decide_load(id, lanes) || decide_transposed(id, lanes) || decide_unzip(id, lanes) ||
+        decide_accumulator(id, lanes) || decide_shifted(id, lanes))
       return;
     if (decide_choice(id, lanes)) return;
     if (!first.is(kLanewise) || !all(lanes, [&](UOp u) { return is_alike(u, first); })) {
@@ -428,6 +435,56 @@ class VectorPacker {
     return true;
   }
 
+  /// The column of a square of which rows stand in memory and other columns are wanted as well: rows are loaded, and the square is
+  /// transposed in registers.
+  bool decide_transposed(PackId id, const std::vector<UOp>& lanes) {
+    const size_t n = lanes.size();
+    if (n < 4 || !std::ranges::all_of(lanes, [](UOp u) { return u && is_plain_access(u, Op::Load) && !gate_of(u); }))
+      return false;
+    const Place first = Place::of(lanes[0].src(0).src(1));
+    const int64_t step = Place::of(lanes[1].src(0).src(1)).offset - first.offset;
+    if (std::abs(step) < static_cast<int64_t>(n)) return false;
+    for (size_t i = 0; i < n; ++i) {
+      const Place at = Place::of(lanes[i].src(0).src(1));
+      if (lanes[i].src(0).src(0) != lanes[0].src(0).src(0) || at.root != first.root ||
+          at.offset != first.offset + static_cast<int64_t>(i) * step)
+        return false;
+    }
+    // The square's rows: where the run of loads that the first lane is in can be cut into them.
+    int64_t start = first.offset;
+    while (load_like(lanes[0], start - 1)) --start;
+    start += (first.offset - start) / static_cast<int64_t>(n) * static_cast<int64_t>(n);
+    std::vector<std::vector<UOp>> rows(n);
+    for (size_t row = 0; row < n; ++row)
+      for (size_t k = 0; k < n; ++k) {
+        UOp load = load_like(lanes[row], start + static_cast<int64_t>(row) * step + static_cast<int64_t>(k));
+        if (!load) return false;
+        rows[row].push_back(load);
+      }
+    std::vector<PackId> sources;
+    for (std::vector<UOp>& row : rows) sources.push_back(want(std::move(row)));
+    packs_[id].kind = Kind::Transposed;
+    packs_[id].sources = std::move(sources);
+    packs_[id].column = static_cast<size_t>(first.offset - start);
+    return true;
+  }
+
+  /// The program's load from the same buffer and root, at this offset; empty if there is none.
+  UOp load_like(UOp load, int64_t offset) {
+    if (loads_.empty())
+      for (UOp u : nodes_)
+        if (is_plain_access(u, Op::Load) && !gate_of(u)) loads_.emplace(whereabouts(u), u);
+    auto where = whereabouts(load);
+    std::get<2>(where) = offset;
+    const auto found = loads_.find(where);
+    return found == loads_.end() ? UOp() : found->second;
+  }
+  using Whereabouts = std::tuple<uint32_t, uint32_t, int64_t>;  // buffer, root, offset
+  static Whereabouts whereabouts(UOp load) {
+    const Place at = Place::of(load.src(0).src(1));
+    return {load.src(0).src(0).id(), at.root ? at.root.id() + 1 : 0, at.offset};
+  }
+
   /// Loads of every other element: two vectors of which every other lane is needed.
   bool decide_unzip(PackId id, const std::vector<UOp>& lanes) {
     const size_t n = lanes.size();
@@ -540,21 +597,8 @@ class VectorPacker {
   };
 
   void build() {
-    std::vector<Step> stack;
-    auto start = [&](const WideStore& s) {
-      stack.push_back({UOp(), s.value, 0});
-      if (s.gate) stack.push_back({UOp(), *s.gate, 0});
-      stack.push_back({s.members[0].src(0), 0, 0});
-      if (s.members[0].num_src() > 2) stack.push_back({s.members[0].src(2), 0, 0});
-    };
-    for (UOp s : sink_.src()) {
-      const uint32_t wide = store_of_.get(s);
-      if (wide)
-        start(stores_[wide - 1]);
-      else
-        stack.push_back({s, 0, 0});
-      while (!stack.empty()) advance(stack);
-    }
+    std::vector<Step> stack{{sink_, 0, 0}};
+    while (!stack.empty()) advance(stack);
   }
 
   void advance(std::vector<Step>& stack) {
@@ -591,8 +635,20 @@ class VectorPacker {
     if (u.is(Op::Assign) && u.src(0).is(Op::DefineAcc))
       if (Member m = member_.get(u.src(0)); m.pack && assign_of_.get(u.src(0)) == u)
         return one(i, assign_pack(m.pack - 1));
+    if (const uint32_t wide = store_of_.get(u)) return source_of_store(stores_[wide - 1], i);
     if (i < u.num_src()) return Step{u.src(i), 0, 0};
     return {};
+  }
+  static std::optional<Step> source_of_store(const WideStore& wide, size_t i) {
+    UOp first = wide.members[0];
+    switch (i) {
+      case 0: return Step{UOp(), wide.value, 0};
+      case 1: return Step{first.src(0), 0, 0};
+      case 2:
+        if (wide.gate) return Step{UOp(), *wide.gate, 0};
+        return first.num_src() > 2 ? std::optional(Step{first.src(2), 0, 0}) : std::nullopt;
+      default: return {};
+    }
   }
   static std::optional<Step> one(size_t i, PackId pack) {
     return i == 0 ? std::optional(Step{UOp(), pack, 0}) : std::nullopt;
@@ -611,6 +667,7 @@ class VectorPacker {
         if (i == 1) return p.place.root ? node(p.place.root) : node(load.src(0).src(0));
         if (i == 2 && p.gate) return pack(*p.gate);
         if (i == 3 && p.gate) return pack(p.sources[0]);
+        if (i == 2 && waits(load)) return node(load.src(1));
         if (i < 4 && !p.gate && load.num_src() > 2) return node(load.src(i - 1));
         return {};
       }
@@ -623,6 +680,7 @@ class VectorPacker {
         if (i == 0) return pack(p.sources[0]);
         return i == 1 ? pack(packs_[p.sources[0]].sources[1]) : std::nullopt;
       case Kind::Unzip:
+      case Kind::Transposed:
       case Kind::Lanewise:
       case Kind::Blend:
       case Kind::Shifted: return i < p.sources.size() ? pack(p.sources[i]) : std::nullopt;
@@ -655,10 +713,25 @@ class VectorPacker {
         for (PackId s : p.sources)
           for (uint32_t i = 0; i < p.lanes.size(); i += 2) src.push_back(lane(packs_[s].made, i));
         return graph_.vectorize(src);
+      case Kind::Transposed: return transposed(p, 1, p.column);
       case Kind::Blend: return packs_[p.sources[0]].made.where(packs_[p.sources[1]].made, packs_[p.sources[2]].made);
       case Kind::Shifted: return packs_[p.sources[0]].made + packs_[p.sources[1]].made;
     }
     return UOp();
+  }
+
+  /// Vector `at` of a square after the step at `distance`. The first step is at half the square's side, each later one at half of that:
+  /// of two vectors that far apart one gets the even stretches of that length of both, the other one the odd stretches.
+  UOp transposed(const Pack& p, size_t distance, size_t at) {
+    const size_t n = p.lanes.size();
+    if (distance == n) return packs_[p.sources[at]].made;
+    UOp low = transposed(p, distance * 2, at & ~distance), high = transposed(p, distance * 2, at | distance);
+    std::vector<UOp> src;
+    for (size_t i = 0; i < n; ++i) {
+      const size_t from = (at & distance) != 0 ? i | distance : i & ~distance;
+      src.push_back(lane((i & distance) != 0 ? high : low, static_cast<uint32_t>(from)));
+    }
+    return graph_.vectorize(src);
   }
 
   UOp address(UOp buffer, UOp idx, DType value) {
@@ -674,7 +747,8 @@ class VectorPacker {
     UOp at = address(buffer, place.index(p.index_type, graph_), type);
     if (p.gate) return graph_.node(Op::Load, type, {at, packs_[p.sources[0]].made, packs_[*p.gate].made});
     UOp made =
-        load.num_src() < 3
+        waits(load) ? graph_.node(Op::Load, type, {at, done_.get(load.src(1))})
+        : load.num_src() < 3
             ? graph_.node(Op::Load, type, {at})
             : graph_.node(Op::Load, type, {at, done_.get(load.src(1)).broadcast(type.count), done_.get(load.src(2))});
     if (!p.reversed) return made;
@@ -688,26 +762,18 @@ class VectorPacker {
     if (u.is(Op::Assign) && u.src(0).is(Op::DefineAcc))
       if (Member m = member_.get(u.src(0)); m.pack && assign_of_.get(u.src(0)) == u)
         return lane(packs_[assign_pack(m.pack - 1)].made, m.lane);
+    if (const uint32_t wide = store_of_.get(u)) return wide_store(stores_[wide - 1]);
     src_.clear();
-    for (UOp s : u.src()) src_.push_back(done_.get(s));
-    return std::equal(src_.begin(), src_.end(), u.src().begin()) ? u : u.with_src(src_);
+    for (UOp s : u.src()) {
+      UOp made = done_.get(s);
+      const bool is_list = u.is({Op::Sink, Op::Barrier});  // stores that became one stand there once
+      if (!is_list || std::find(src_.begin(), src_.end(), made) == src_.end()) src_.push_back(made);
+    }
+    return src_.size() == u.num_src() && std::equal(src_.begin(), src_.end(), u.src().begin()) ? u : u.with_src(src_);
   }
   UOp lane(UOp vector, uint32_t which) {
     return graph_.node(Op::Gep, vector.dtype().scalar_type(), {vector},
                        graph_.intern(Lanes{static_cast<int32_t>(which)}));
-  }
-
-  UOp rebuilt_sink() {
-    std::vector<UOp> src;
-    for (UOp s : sink_.src()) {
-      const uint32_t wide = store_of_.get(s);
-      if (!wide) {
-        src.push_back(done_.get(s));
-      } else if (s == stores_[wide - 1].members[0]) {
-        src.push_back(wide_store(stores_[wide - 1]));
-      }
-    }
-    return sink_.with_src(src);
   }
 
   UOp wide_store(const WideStore& wide) {
@@ -728,6 +794,7 @@ class VectorPacker {
   NodeScratch<UOp> assign_of_;      // of an accumulator
   NodeScratch<Member> member_;      // of an accumulator, and of what partial results are combined by
   std::vector<Pack> packs_;
+  std::map<Whereabouts, UOp> loads_;  // without gates
   std::unordered_map<std::vector<UOp>, PackId, LanesHash> known_;
   size_t decided_ = 0;
   NodeScratch<UOp> done_;

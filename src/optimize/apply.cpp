@@ -15,6 +15,7 @@ constexpr int64_t kMaxUnroll = 32;
 constexpr int64_t kMaxUpcast = 16;
 constexpr int64_t kMaxLanes = 256;  ///< to upcast, unroll or reduce in parts, on CPUs with vectors
 constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxPackedBytes = int64_t{1} << 21;
 
 bool is_group(OptOp op) { return op == OptOp::GROUP || op == OptOp::GROUPTOP; }
 bool needs_locals(OptOp op) { return is_group(op) || op == OptOp::LOCAL || op == OptOp::UPCASTMID; }
@@ -51,7 +52,7 @@ namespace {
 
 /// The amount an opt means along an axis of this size: 0 is all of it. Nothing if there is no such amount.
 std::optional<int64_t> amount_along(const Opt& opt, const SInt& size) {
-  if (opt.op == OptOp::SWAP || *opt.amount != 0) return *opt.amount;
+  if (opt.op == OptOp::SWAP || opt.op == OptOp::PACK || *opt.amount != 0) return *opt.amount;
   if (!size.is_int()) return std::nullopt;
   return size.value();
 }
@@ -75,7 +76,7 @@ Kernel::Refusal Kernel::why_not(const Opt& opt) const {
   const std::optional<int64_t> given = amount_along(opt, size);
   if (!given) return fmt::format("axis {} has the symbolic size {}", axis, print(size));
   const int64_t amount = *given;
-  if (opt.op != OptOp::SWAP) {
+  if (opt.op != OptOp::SWAP && opt.op != OptOp::PACK) {
     if (amount < 2) return fmt::format("an amount of {} is meaningless", amount);
     if (opt.op != OptOp::PADTO && (!size.is_int() || size.value() % amount != 0))
       return fmt::format("{} does not divide axis {} of size {}", amount, axis, print(size));
@@ -83,6 +84,8 @@ Kernel::Refusal Kernel::why_not(const Opt& opt) const {
   if (Refusal why = why_not_shared_memory(opt, amount)) return why;
   if (axes_[static_cast<size_t>(axis)].kind == AxisKind::Thread)
     return fmt::format("axis {} is shared out among threads already", axis);
+  if (!packed_.empty() && opt.op != OptOp::PACK && opt.op != OptOp::THREAD)
+    return "an operand is packed: only PACK and THREAD go with that";
   const bool vectors = target.vector_bytes != 0;
 
   switch (opt.op) {
@@ -117,12 +120,16 @@ Kernel::Refusal Kernel::why_not(const Opt& opt) const {
       if (axes_[0].kind == AxisKind::Thread) return "an axis is shared out among threads already";
       if (axis >= global_dims()) return fmt::format("axis {} is not global: threads are for globals", axis);
       if (amount > kMaxThreads) return fmt::format("{} is more than {} threads", amount, kMaxThreads);
+      for (const Packed& p : packed_)
+        if (p.axis == axis && size == amount)
+          return fmt::format("nothing would be left of axis {}, inside of which data{} is packed", axis, p.global);
       return std::nullopt;
     case OptOp::RFACTOR:
       if (!vectors) return "the target has no vectors to keep partial results in";
       if (axis >= first_upcast()) return fmt::format("axis {} is not a reduce loop", axis);
       if (amount > kMaxLanes) return fmt::format("{} is more than {} partial results", amount, kMaxLanes);
       return std::nullopt;
+    case OptOp::PACK: return why_not_pack(axis, amount);
     case OptOp::UPCASTMID: return why_not_upcast_mid(axis, amount);
     case OptOp::SWAP:
       if (amount <= axis || amount >= global_dims())
@@ -187,6 +194,53 @@ Kernel::Refusal Kernel::why_not_pad(int axis, int64_t amount) const {
   return std::nullopt;
 }
 
+Kernel::Refusal Kernel::why_not_pack(int axis, int64_t buffer) const {
+  if (fixed_->target->vector_bytes == 0) return "the target has no vectors to pack an operand for";
+  if (axes_[static_cast<size_t>(axis)].kind != AxisKind::Global)
+    return fmt::format("axis {} is not global: operands are packed inside of globals", axis);
+  bool is_read = false;
+  for (size_t i = 0; i < fixed_->buffers.size(); ++i) {
+    const UOp node = fixed_->buffers[i];
+    if (node.is(Op::Valid) || !node.src(0).is(Op::DefineGlobal) || std::get<int64_t>(node.src(0).arg()) != buffer)
+      continue;
+    if (!node.is(Op::Load)) return fmt::format("the kernel writes data{}", buffer);
+    is_read = true;
+    const TrackedView& view = buffer_view(i);
+    const std::optional<SInt>& stride = view.strides(fixed_->graph())[static_cast<size_t>(axis)];
+    if (!(view.size(axis) == 1) && !(stride && *stride == 0))
+      return fmt::format("data{} moves along axis {}: there is nothing to be read again", buffer, axis);
+    Int128 bytes = fixed_->memory_type(i).itemsize();
+    const std::vector<int> axes = packed_axes(i, axis);
+    if (axes.empty()) return fmt::format("data{} does not move inside of axis {}", buffer, axis);
+    for (int a : axes) {
+      if (!view.size(a).is_int()) return fmt::format("axis {} has the symbolic size {}", a, print(view.size(a)));
+      bytes = std::min<Int128>(bytes * view.size(a).value(), kUnbounded);
+    }
+    if (bytes > kMaxPackedBytes)
+      return fmt::format("packing takes {} bytes of scratch memory, max {}", to_string(bytes), kMaxPackedBytes);
+  }
+  if (!is_read) return fmt::format("the kernel reads no data{}", buffer);
+  if (std::any_of(packed_.begin(), packed_.end(), [&](const Packed& p) { return p.global == buffer; }))
+    return fmt::format("data{} is packed already", buffer);
+  return std::nullopt;
+}
+
+std::vector<int> Kernel::packed_axes(size_t buffer, int axis) const {
+  const TrackedView& view = buffer_view(buffer);
+  std::vector<int> axes;
+  for (int i = axis + 1; i < num_axes(); ++i) {
+    const std::optional<SInt>& stride = view.strides(fixed_->graph())[static_cast<size_t>(i)];
+    if (!(view.size(i) == 1) && !(stride && *stride == 0)) axes.push_back(i);
+  }
+  // Loops, then steps that are unrolled, then lanes: those are side by side.
+  const auto rank = [this](int i) {
+    const AxisKind kind = axes_[static_cast<size_t>(i)].kind;
+    return kind == AxisKind::Unroll ? 1 : kind == AxisKind::Upcast ? 2 : kind == AxisKind::Partial ? 3 : 0;
+  };
+  std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return rank(a) < rank(b); });
+  return axes;
+}
+
 /// Upcasted axes along which the buffer is contiguous in fours.
 std::vector<int> Kernel::float4_axes(size_t buffer) const {
   const TrackedView& view = buffer_view(buffer);
@@ -229,7 +283,11 @@ void Kernel::carry_out(const Opt& opt, int axis, int64_t amount) {
     case OptOp::UNROLL:
       removed = split(axis, amount, false, num_axes(), is_output_axis(kind) ? AxisKind::Upcast : AxisKind::Unroll);
       break;
-    case OptOp::THREAD: removed = split(axis, amount, true, 0, AxisKind::Thread); break;
+    case OptOp::THREAD:
+      removed = split(axis, amount, true, 0, AxisKind::Thread);
+      for (Packed& p : packed_) p.axis += removed && axis < p.axis ? 0 : 1;
+      break;
+    case OptOp::PACK: packed_.push_back({amount, axis}); break;
     case OptOp::RFACTOR: removed = split(axis, amount, false, num_axes(), AxisKind::Partial); break;
     case OptOp::SWAP: swap_axes(axis, static_cast<int>(amount)); break;
     case OptOp::PADTO: pad_axis(axis, amount); break;

@@ -22,6 +22,9 @@ constexpr int64_t kLongReduce = 1024;
 constexpr int64_t kShortReduce = 16,
                   kMostSteps = 160;        ///< steps of a reduce to unroll, and those of all vectors together
 constexpr int64_t kSecondCache = 1 << 19;  ///< bytes of it that a kernel counts on
+constexpr int64_t kPackedTurns = 16;       ///< of the loop inside of which an operand is packed, for that to pay
+constexpr int64_t kMostPacked = 1 << 20;   ///< bytes to pack: they should stay in the second cache
+constexpr int64_t kPage = 4096;            ///< steps that are multiples of it fall on few sets of a cache
 constexpr int kMostRows =
     8;  ///< more rows of an operand share a set of the first cache where their distance is a power of two
 
@@ -91,6 +94,13 @@ struct Kernel::CpuLayout {
     return sum;
   }
 
+  /// Can lanes along `vector` be gathered once, for the many places on another axis of the output that read them?
+  bool is_packable(const BufferAt& b, int vector) const {
+    for (int row = 0; row < kernel.first_reduce(); ++row)
+      if (row != vector && stride(b, row) == 0 && most_of(row) >= 8 * kPackedTurns) return true;
+    return false;
+  }
+
   /// Loads with lanes along `vector` that need not be repeated for each place on `axis`, or the other way round.
   int shared(int axis, int vector) const {
     int both = 0;
@@ -129,10 +139,12 @@ void Kernel::cpu_optimizations() {
       const double gain = layout.gain(axis) - (reduced ? 0.1 : 0);  // partial results have to be combined
       if (gain > best) best = gain, vector = axis;
     }
-    if (!vector && !fixed_->reduces.empty()) vector = gathered_lanes(lanes);
+    if (!vector && !fixed_->reduces.empty()) vector = gathered_lanes(lanes, false);
   }
-  if (vector && *vector >= first_reduce() && size_of(axes_[static_cast<size_t>(*vector)]) < kLongReduce)
-    if (const std::optional<int> other = gathered_lanes(lanes)) vector = other;
+  if (vector && *vector >= first_reduce()) {
+    const bool is_short = size_of(axes_[static_cast<size_t>(*vector)]) < kLongReduce;
+    if (const std::optional<int> other = gathered_lanes(lanes, !is_short)) vector = other;
+  }
   if (vector && *vector >= first_reduce()) {
     reduce_on_lanes(*vector, lanes);
   } else if (vector) {
@@ -142,8 +154,8 @@ void Kernel::cpu_optimizations() {
 }
 
 /// An axis of the output whose lanes are stored in order, and on which a single load jumps about that many rows share: for a short
-/// reduce to gather that load costs less than to combine partial results for each output.
-std::optional<int> Kernel::gathered_lanes(int lanes) const {
+/// reduce to gather that load costs less than to combine partial results for each output. With `packed` only where it can be packed.
+std::optional<int> Kernel::gathered_lanes(int lanes, bool packed) const {
   const CpuLayout layout(*this);
   for (int v = 0; v < first_reduce(); ++v) {
     int jumps = 0;
@@ -153,7 +165,7 @@ std::optional<int> Kernel::gathered_lanes(int lanes) const {
       if (b.is_store)
         in_order &= s == 1;
       else if (s != 0 && s != 1)
-        ++jumps;
+        jumps += packed && !layout.is_packable(b, v) ? 2 : 1;
     }
     if (!in_order || jumps != 1 || size_of(axes_[static_cast<size_t>(v)]) < lanes / 2) continue;
     for (int row = 0; row < first_reduce(); ++row)
@@ -206,7 +218,7 @@ void Kernel::tile_registers(int vector, int lanes) {
     const CpuLayout layout(*this);
     for (const CpuLayout::BufferAt& b : layout.buffers) {
       const std::optional<int64_t> s = layout.stride(b, vector);
-      gathers |= !b.is_store && (!s || *s < -1 || *s > 2);
+      gathers |= !b.is_store && (!s || *s < -1 || *s > 2) && !layout.is_packable(b, vector);
     }
     int best = 0;
     for (int a = 0; reduces && a < first_reduce(); ++a) {
@@ -256,7 +268,13 @@ void Kernel::tile_registers(int vector, int lanes) {
       }
     }
   }
+  // What jumps along the lanes, but is contiguous along another axis, is read in squares.
+  const std::optional<int> square = reduces ? std::nullopt : square_to_transpose(vector, static_cast<int>(width));
+  if (square) row = square, rows = width, columns = 1;
   const int64_t amount = columns * width;
+  const std::vector<int64_t> operands =
+      row ? worth_packing(*row, size_of(axes_[static_cast<size_t>(*row)]) / rows, vector, amount)
+          : std::vector<int64_t>();
   int removed = 0;
   bool whole = false;
   if (row && rows > 1) {
@@ -270,9 +288,58 @@ void Kernel::tile_registers(int vector, int lanes) {
   else if (reduces && !row && !gathers && prod_of_reduce() >= kLongReduce)
     apply_if_legal(OptOp::UNROLL, first_upcast() - 1 - first_reduce(), 8);
   apply_if_legal(OptOp::UPCAST, vector - removed, amount);
+  if (!row || size_of(axes_[static_cast<size_t>(*row)]) < 2 || *row >= global_dims()) return;
   // A strip of what the rows share stays in the cache while they go by, where all of it does not fit.
   const Int128 shared = Int128{of} * prod_of_reduce() * 4;
-  if (row && !whole && *row < vector && shared > kSecondCache) apply_if_legal(OptOp::SWAP, *row, vector);
+  if (!whole && *row < vector && (shared > kSecondCache || !operands.empty()) &&
+      apply_if_legal(OptOp::SWAP, *row, vector))
+    row = vector;
+  for (int64_t operand : operands) apply_if_legal(OptOp::PACK, *row, operand);
+}
+
+/// The axis of the output along which a load is contiguous that jumps along the axis of the lanes.
+std::optional<int> Kernel::square_to_transpose(int vector, int lanes) const {
+  const CpuLayout layout(*this);
+  for (const CpuLayout::BufferAt& b : layout.buffers) {
+    if (b.is_store || std::abs(layout.stride(b, vector).value_or(0)) < lanes) continue;
+    for (int axis = 0; axis < first_reduce(); ++axis)
+      if (axis != vector && layout.stride(b, axis) == 1 && size_of(axes_[static_cast<size_t>(axis)]) % lanes == 0)
+        return axis;
+  }
+  return std::nullopt;
+}
+
+/// The buffers, by number, that are worth a copy before the loop over rows: those that many turns of it read in an order that is bad
+/// for caches.
+std::vector<int64_t> Kernel::worth_packing(int row, int64_t turns, int vector, int64_t amount) const {
+  std::vector<int64_t> numbers;
+  if (turns < kPackedTurns) return numbers;
+  const CpuLayout layout(*this);
+  for (const CpuLayout::BufferAt& b : layout.buffers) {
+    const std::optional<int64_t> lanes = layout.stride(b, vector);
+    if (b.is_store || layout.stride(b, row) != 0 || lanes == 0) continue;
+    const int64_t item = fixed_->memory_type(b.number).itemsize();
+    Int128 tile = Int128{amount} * item, all = tile;
+    int64_t pitch = 0;
+    for (int axis = 0; axis < first_upcast(); ++axis) {
+      const std::optional<int64_t> stride = layout.stride(b, axis);
+      if (axis == vector || stride == 0) continue;
+      const int64_t size = std::max<int64_t>(1, layout.most_of(axis));
+      all = std::min<Int128>(all * size, kUnbounded);
+      if (axis < first_reduce()) continue;
+      tile = std::min<Int128>(tile * size, kUnbounded);
+      pitch = std::max(pitch, stride ? std::abs(*stride) * item : 0);
+    }
+    all = std::min<Int128>(all * size_of(axes_[static_cast<size_t>(vector)]) / amount, kUnbounded);
+    if (tile > kMostPacked) continue;
+    const bool jumps = !lanes || std::abs(*lanes) > 2;
+    const bool far = (pitch != 0 && pitch % kPage == 0) || all > 2 * kSecondCache;
+    if (jumps || (far && turns >= 2 * kPackedTurns))
+      numbers.push_back(std::get<int64_t>(fixed_->buffers[b.number].src(0).arg()));
+  }
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
 }
 
 /// Steps of the reduce.
@@ -293,6 +360,9 @@ void Kernel::share_among_threads(int64_t work) {
     const int64_t size = size_of(axes_[static_cast<size_t>(axis)]);
     if (size < 2) continue;
     int64_t n = std::min(wanted, size);
+    // Each part packs for itself what is packed inside of the axis.
+    for (const Packed& p : packed_)
+      if (axis >= p.axis) n = std::min(n, parts >= 4 ? 1 : size / kPackedTurns);
     while (n > 1 && size % n != 0) --n;
     // An even number of parts serves most machines better than a few more.
     if (n % 2 != 0 && size % 2 == 0)

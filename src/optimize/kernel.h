@@ -138,6 +138,9 @@ class Kernel {
   bool split(int axis, int64_t amount, bool top, int before, AxisKind kind);
   void swap_axes(int a, int b);
   void pad_axis(int axis, int64_t amount);
+  Refusal why_not_pack(int axis, int64_t buffer) const;
+  /// Axes inside of `axis` along which what the buffer reads changes, those whose steps lie furthest apart in scratch first.
+  std::vector<int> packed_axes(size_t buffer, int axis) const;
   std::vector<int> float4_axes(size_t buffer) const;
 
   // tensor_cores.cpp
@@ -164,7 +167,9 @@ class Kernel {
 
   // cpu_heuristics.cpp
   struct CpuLayout;
-  std::optional<int> gathered_lanes(int lanes) const;
+  std::optional<int> gathered_lanes(int lanes, bool packed) const;
+  std::vector<int64_t> worth_packing(int row, int64_t turns, int vector, int64_t amount) const;
+  std::optional<int> square_to_transpose(int vector, int lanes) const;
   void reduce_on_lanes(int axis, int lanes);
   void tile_registers(int vector, int lanes);
   int64_t prod_of_reduce() const;
@@ -180,6 +185,12 @@ class Kernel {
   bool dont_use_locals_ = false;
   const TensorCore* tensor_core_ = nullptr;
   std::optional<TensorCoreAxes> tensor_core_axes_;
+  /// A buffer whose part that the loops inside of an axis read is packed before them.
+  struct Packed {
+    int64_t global;  ///< number of its DEFINE_GLOBAL
+    int axis;
+  };
+  std::vector<Packed> packed_;
   bool padded_reduce_ = false;  ///< the last view is the full shape's, padded: what of it is inside
 };
 

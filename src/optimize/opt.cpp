@@ -10,9 +10,9 @@
 namespace quern {
 namespace {
 
-constexpr std::array<std::string_view, 12> kOptNames = {"TC",    "UPCAST", "UPCASTMID", "UNROLL",
-                                                        "LOCAL", "GROUP",  "GROUPTOP",  "NOLOCALS",
-                                                        "PADTO", "SWAP",   "THREAD",    "RFACTOR"};
+constexpr std::array<std::string_view, 13> kOptNames = {"TC",     "UPCAST",   "UPCASTMID", "UNROLL", "LOCAL",
+                                                        "GROUP",  "GROUPTOP", "NOLOCALS",  "PADTO",  "SWAP",
+                                                        "THREAD", "RFACTOR",  "PACK"};
 
 std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
@@ -128,6 +128,7 @@ const std::vector<Opt>& cpu_search_actions() {
     add(OptOp::RFACTOR, 3, {0, 4, 8, 16, 32, 64});
     add(OptOp::PADTO, 7, {4, 8, 16, 32});
     add(OptOp::THREAD, 4, {2, 4, 8, 16, 32, 64});
+    add(OptOp::PACK, 4, {1, 2, 3});
     for (int axis = 0; axis < 5; ++axis)
       for (int with = axis + 1; with < 5; ++with) list.push_back({OptOp::SWAP, axis, with});
     return list;

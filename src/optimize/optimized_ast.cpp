@@ -51,6 +51,7 @@ struct Kernel::AstBuilder {
   UOp build();
   UOp rebuilt(UOp node);
   UOp with_new_view(UOp buffer, size_t number);
+  UOp packed(UOp load, size_t number);
   UOp reduce(UOp node);
   UOp reduced_in_parts(UOp operand, Op op, const std::vector<int32_t>& axes);
   UOp grouped_reduce(UOp node, size_t number, UOp partial, std::vector<int32_t> axes);
@@ -102,7 +103,30 @@ UOp Kernel::AstBuilder::with_new_view(UOp buffer, size_t number) {
   src.clear();
   for (UOp s : buffer.src()) src.push_back(done.get(s));
   src[1] = view;
-  return buffer.with_src(src);
+  const UOp access = buffer.with_src(src);
+  return access.is(Op::Load) && !kernel.packed_.empty() ? packed(access, number) : access;
+}
+
+/// A LOAD of a packed buffer goes through scratch memory, which has the axes that are packed and no others.
+UOp Kernel::AstBuilder::packed(UOp load, size_t number) {
+  const auto is_its = [&](const Packed& p) {
+    return load.src(0).is(Op::DefineGlobal) && std::get<int64_t>(load.src(0).arg()) == p.global;
+  };
+  const auto found = std::find_if(kernel.packed_.begin(), kernel.packed_.end(), is_its);
+  if (found == kernel.packed_.end()) return load;
+  const Shape& shape = kernel.buffer_view(number).shape();
+  const std::vector<int> axes = kernel.packed_axes(number, found->axis);
+  std::vector<int> order;
+  for (int i = 0; i < kernel.num_axes(); ++i)
+    if (std::find(axes.begin(), axes.end(), i) == axes.end()) order.push_back(i);
+  Shape sizes(order.size(), SInt(1));
+  order.insert(order.end(), axes.begin(), axes.end());
+  for (int i : axes) sizes.push_back(shape[static_cast<size_t>(i)]);
+  std::vector<int> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int>(i);
+  const ShapeTracker scratch = tracker(sizes);
+  const UOp view = graph.view(expand(permute(scratch, back), shape));
+  return through_local(local_buffer(graph, fmt::format("packed{}", number), load.dtype(), scratch), view, view, load);
 }
 
 std::vector<int32_t> Kernel::AstBuilder::reduced_axes(size_t number, int begin, int end) const {

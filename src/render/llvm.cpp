@@ -14,6 +14,12 @@ namespace quern {
 
 namespace {
 
+/// What a DEFINE_LOCAL takes of the scratch memory.
+int64_t bytes_of_scratch(UOp define_local) {
+  const int64_t bytes = std::get<const LocalArg*>(define_local.arg())->size * define_local.dtype().base().itemsize();
+  return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+}
+
 /// Writes a linear program as one function in SSA form. Accumulators and loop counters are phis; a loop tests at its end, and
 /// before it where it may not run at all.
 class LlvmWriter {
@@ -46,6 +52,7 @@ class LlvmWriter {
     std::vector<UOp> accumulators;  // of a range
     bool sums = false;              // an accumulator, or a sum that starts with one
     bool contract = false;
+    bool is_scalar = false;  // a GEP that is wanted by itself, not only in a shuffle
   };
   Value& value(UOp u) { return values_[place_.get(u)]; }
   const LlvmValue& text(UOp u) {
@@ -82,6 +89,9 @@ class LlvmWriter {
         for (UOp s : u.src())
           if (s.is(Op::Mul)) value(s).contract = true;
       }
+      if (u.is(Op::Vectorize) && shuffled(u)[0]) continue;
+      for (UOp s : u.src())
+        if (s.is(Op::Gep)) value(s).is_scalar = true;
     }
   }
 
@@ -105,6 +115,9 @@ class LlvmWriter {
       arguments += concat(arguments.empty() ? "" : ", ", llvm_type(u.dtype()), " %thread");
       value(u).text = "%thread";
     }
+    if (scratch_bytes(linear_) != 0)
+      arguments +=
+          fmt::format("{}ptr noalias nocapture align {} %scratch", arguments.empty() ? "" : ", ", kScratchAlignment);
     return arguments;
   }
 
@@ -273,10 +286,9 @@ class LlvmWriter {
   }
 
   void define_local(UOp u) {
-    const LocalArg& local = *std::get<const LocalArg*>(u.arg());
     LlvmValue name = concat("%local", labels_++);
-    locals_ += fmt::format("  {} = alloca [{} x {}], align 64\n", name, local.size,
-                           llvm_memory_type(u.dtype().base().scalar_type()));
+    locals_ += fmt::format("  {} = getelementptr i8, ptr %scratch, i64 {}\n", name, scratch_used_);
+    scratch_used_ += bytes_of_scratch(u);
     value(u).text = std::move(name);
   }
 
@@ -306,21 +318,29 @@ class LlvmWriter {
     value(u).text = std::move(v);
   }
 
-  /// Lanes of one vector or of two of the same type are shuffled, not moved one by one.
-  bool shuffle(UOp u) {
+  /// The one or two vectors whose lanes the vector `u` takes, if it takes nothing else.
+  static std::array<UOp, 2> shuffled(UOp u) {
     std::array<UOp, 2> from;
-    std::string which;
     for (UOp s : u.src()) {
-      if (!s.is(Op::Gep) || std::get<const Lanes*>(s.arg())->size() != 1) return false;
+      if (!s.is(Op::Gep) || std::get<const Lanes*>(s.arg())->size() != 1) return {};
       UOp vector = s.src(0);
-      if (vector.dtype().count == 1 || (from[0] && vector.dtype() != from[0].dtype())) return false;
+      if (vector.dtype().count == 1 || (from[0] && vector.dtype() != from[0].dtype())) return {};
       size_t side = 0;
       while (side < 2 && from[side] && from[side] != vector) ++side;
-      if (side == 2) return false;
+      if (side == 2) return {};
       from[side] = vector;
-      append(which, which.empty() ? "i32 " : ", i32 ",
-             (*std::get<const Lanes*>(s.arg()))[0] + static_cast<int>(side) * vector.dtype().count);
     }
+    return from;
+  }
+
+  /// Lanes of one vector or of two of the same type are shuffled, not moved one by one.
+  bool shuffle(UOp u) {
+    const std::array<UOp, 2> from = shuffled(u);
+    if (!from[0]) return false;
+    std::string which;
+    for (UOp s : u.src())
+      append(which, which.empty() ? "i32 " : ", i32 ",
+             (*std::get<const Lanes*>(s.arg()))[0] + (s.src(0) == from[0] ? 0 : s.src(0).dtype().count));
     const std::string type = llvm_type(from[0].dtype());
     value(u).text =
         ops_.emit("shufflevector ", type, ' ', text(from[0]), ", ", type, ' ',
@@ -331,6 +351,7 @@ class LlvmWriter {
   void lane(UOp u) {
     const Lanes& lanes = *std::get<const Lanes*>(u.arg());
     UOp from = u.src(0);
+    if (lanes.size() == 1 && !value(u).is_scalar) return;
     if (lanes.size() != 1) {
       std::string type = llvm_type(from.dtype()), which;
       for (int32_t lane : lanes) append(which, which.empty() ? "i32 " : ", i32 ", lane);
@@ -383,6 +404,7 @@ class LlvmWriter {
   std::vector<Open> open_;
   std::vector<std::string> chunks_;  // the body; loop headers are filled in when their loop closes
   std::string locals_, zero_;
+  int64_t scratch_used_ = 0;
   std::string block_ = "entry";
   int labels_ = 0, accumulators_ = 0, zero_bytes_ = 0;
 };
@@ -390,6 +412,13 @@ class LlvmWriter {
 }  // namespace
 
 std::string render_llvm(const std::string& name, const LinearProgram& linear) { return LlvmWriter(linear).write(name); }
+
+int64_t scratch_bytes(const LinearProgram& linear) {
+  int64_t bytes = 0;
+  for (UOp u : linear.uops)
+    if (u.is(Op::DefineLocal)) bytes += bytes_of_scratch(u);
+  return bytes;
+}
 
 std::string llvm_entry(const Program& program, const std::string& entry) {
   std::string body, arguments;
@@ -405,9 +434,11 @@ std::string llvm_entry(const Program& program, const std::string& entry) {
     arguments += fmt::format("{}{} %{}{}", arguments.empty() ? "" : ", ", type, narrow ? "n" : "w", i);
   }
   if (program.global_size) arguments += fmt::format("{}i32 %thread", arguments.empty() ? "" : ", ");
+  if (scratch_bytes(program.linear) != 0) arguments += fmt::format("{}ptr %scratch", arguments.empty() ? "" : ", ");
   return fmt::format(
-      "\ndefine void @{}(ptr %buffers, ptr %vars, i32 %thread) {{\n{}  call void @{}({})\n  ret void\n}}\n", entry,
-      body, program.name, arguments);
+      "\ndefine void @{}(ptr %buffers, ptr %vars, i32 %thread, ptr %scratch) {{\n{}  call void @{}({})\n  ret "
+      "void\n}}\n",
+      entry, body, program.name, arguments);
 }
 
 }  // namespace quern

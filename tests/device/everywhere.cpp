@@ -46,6 +46,12 @@ const std::vector<std::string> kUsualOpts = {
     "PADTO(0,16) UPCAST(0,32)",
     "RFACTOR(0,4)",
     "PADTO(1,8) RFACTOR(0,8) UPCAST(0,2)",
+    "UPCAST(0,16) UPCAST(1,16)",
+    "PACK(0,1)",
+    "PACK(0,2)",
+    "PACK(1,1)",
+    "UPCAST(0,2) UPCAST(1,16) SWAP(0,1) PACK(1,2) THREAD(0,2)",
+    "PADTO(1,8) UPCAST(1,8) PACK(0,2) PACK(0,3)",
 };
 constexpr int kWalks = 2, kWalkLength = 5;
 

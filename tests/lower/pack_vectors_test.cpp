@@ -75,6 +75,33 @@ TEST(PackVectors, combines_partial_results_on_vectors) {
   EXPECT_EQ(narrow, 15u);    // whose lanes are added up
 }
 
+TEST(PackVectors, transposes_squares_in_registers) {
+  Graph graph;
+  const ShapeTracker columns{{make_view({32, 64}, {1, 32})}};
+  LinearProgram program =
+      lowered(stored(load(graph, 1, Scalar::Float, columns), {32, 64}), "cpu:avx512", "UPCAST(0,16) UPCAST(1,16)");
+  verify(program.uops, Spec::LinearVectors);
+  size_t loads = 0, stores = 0, shuffles = 0;
+  for (UOp u : program.uops) {
+    loads += u.is(Op::Load) && u.dtype().count == 16 ? 1 : 0;
+    stores += u.is(Op::Store) && u.src(1).dtype().count == 16 ? 1 : 0;
+    shuffles += u.is(Op::Vectorize) ? 1 : 0;
+    EXPECT_FALSE(u.is(Op::Load) && u.dtype().count == 1);
+  }
+  EXPECT_EQ(loads, 16u);
+  EXPECT_EQ(stores, 16u);
+  EXPECT_EQ(shuffles, 64u);  // 16 in each of four steps
+}
+
+TEST(PackVectors, fills_scratch_before_the_loop_that_reads_it) {
+  Graph graph;
+  LinearProgram program = lowered(matmul(graph, 64, 64, 64, Scalar::Float, Scalar::Float), "cpu:avx512",
+                                  "UPCAST(1,16) SWAP(0,1) PACK(1,2)");
+  verify(program.uops, Spec::LinearVectors);
+  EXPECT_EQ(outline(program),
+            "for for load16 store16 endfor barrier for acc for load load16 endfor store16 endfor barrier endfor");
+}
+
 TEST(PackVectors, leaves_other_targets_alone) {
   Graph graph;
   LinearProgram program = lowered(stored(load(graph, 1, Scalar::Float, tracker({64})), {64}), "llvm", "UPCAST(0,4)");

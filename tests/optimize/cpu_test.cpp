@@ -35,6 +35,9 @@ TEST(CpuOpts, change_the_axes) {
            {[](Graph& g) { return row_sums(g, 4, 16); }, "RFACTOR(0,0)", "g4 p16"},
            {[](Graph& g) { return row_sums(g, 4, 250, Scalar::Float, Op::Max); }, "PADTO(1,32) RFACTOR(0,32)",
             "g4 r8 p32"},
+           {matmul_64, "PACK(0,2)", "g64 g64 r64"},
+           {matmul_64, "UPCAST(1,16) SWAP(0,1) PACK(1,2) THREAD(0,2)", "t2 g2 g64 r64 u16"},
+           {matmul_64, "PACK(1,1) PACK(0,2)", "g64 g64 r64"},
        }) {
     Graph graph;
     Kernel kernel(c.ast(graph), find_target("cpu:avx512"));
@@ -64,6 +67,17 @@ TEST(CpuOpts, are_refused_with_the_reason) {
            {"cpu:avx512", "THREAD(0,4)", {PADTO, 0, 3}, "axis 0 is shared out among threads already"},
            {"cpu:avx512", "RFACTOR(0,16)", {RFACTOR, 1, 4}, "axis 3 is not a reduce loop"},
            {"cpu:avx512", "", {LOCAL, 0, 4}, "the target has no locals"},
+           {"llvm", "", {PACK, 0, 2}, "the target has no vectors to pack an operand for"},
+           {"cpu:avx512", "", {PACK, 0, 0}, "the kernel writes data0"},
+           {"cpu:avx512", "", {PACK, 0, 7}, "the kernel reads no data7"},
+           {"cpu:avx512", "", {PACK, 0, 1}, "data1 moves along axis 0"},
+           {"cpu:avx512", "", {PACK, 2, 1}, "axis 2 is not global"},
+           {"cpu:avx512", "PACK(0,2)", {PACK, 0, 2}, "data2 is packed already"},
+           {"cpu:avx512", "PACK(0,2)", {UPCAST, 0, 2}, "an operand is packed: only PACK and THREAD go with that"},
+           {"cpu:avx512",
+            "PACK(0,2)",
+            {THREAD, 0, 0},
+            "nothing would be left of axis 0, inside of which data2 is packed"},
        }) {
     Graph graph;
     Kernel kernel(matmul_64(graph), find_target(c.target));
@@ -83,28 +97,38 @@ TEST(CpuHeuristics, find_the_lanes) {
     const char* target;
     const char* axes;
   };
+  const auto by_transposed = [](Graph& g) {
+    const ShapeTracker rows{{make_view({512, 512, 512}, {512, 0, 1})}},
+        columns{{make_view({512, 512, 512}, {0, 512, 1})}};
+    const UOp product = load(g, 1, Scalar::Float, rows) * load(g, 2, Scalar::Float, columns);
+    return stored(reduce(Op::Add, product, {2}), {512, 512, 1});
+  };
   const auto transposed = [](Graph& g) {
     return stored(load(g, 1, Scalar::Float, {{make_view({64, 64}, {1, 64})}}), {64, 64});
   };
-  for (const Case& c : std::vector<Case>{
-           {"a tile of vectors", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx512", "t64 g4 r256 u4 u64"},
-           {"a smaller tile for fewer registers", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx2",
-            "t64 g16 r256 u4 u16"},
-           {"lanes along the reduce where that is contiguous", sums_64_256, "cpu:avx512", "g64 r4 p64"},
-           {"a matrix by a vector: rows share the vector", [](Graph& g) { return matvec(g, 64, 64); }, "cpu:avx512",
-            "g16 r2 p32 u4"},
-           {"lanes along the outputs where the reduce jumps",
-            [](Graph& g) {
-              return stored(reduce(Op::Add, load(g, 1, Scalar::Float, {{make_view({64, 256}, {1, 64})}}), {1}),
-                            {64, 1});
-            },
-            "cpu:avx512", "r256 u64"},
-           {"a tail that costs little is padded", [](Graph& g) { return row_sums(g, 4, 1000, Scalar::Float, Op::Max); },
-            "cpu:avx512", "g4 r16 p64"},
-           {"elements", [](Graph& g) { return add_kernel(g, {1 << 22}); }, "cpu:avx512", "t32 g2048 u64"},
-           {"a transpose writes in order", transposed, "cpu:avx512", "g64 u64"},
-           {"too small for threads", [](Graph& g) { return add_kernel(g, {64}); }, "cpu:avx512", "u64"},
-       }) {
+  for (
+      const Case& c : std::vector<Case>{
+          {"a tile of vectors", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx512", "t64 g4 r256 u4 u64"},
+          {"a smaller tile for fewer registers", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx2",
+           "t64 g16 r256 u4 u16"},
+          {"lanes along the reduce where that is contiguous", sums_64_256, "cpu:avx512", "g64 r4 p64"},
+          {"a matrix by a vector: rows share the vector", [](Graph& g) { return matvec(g, 64, 64); }, "cpu:avx512",
+           "g16 r2 p32 u4"},
+          {"lanes along the outputs where the reduce jumps",
+           [](Graph& g) {
+             return stored(reduce(Op::Add, load(g, 1, Scalar::Float, {{make_view({64, 256}, {1, 64})}}), {1}), {64, 1});
+           },
+           "cpu:avx512", "r256 u64"},
+          {"a tail that costs little is padded", [](Graph& g) { return row_sums(g, 4, 1000, Scalar::Float, Op::Max); },
+           "cpu:avx512", "g4 r16 p64"},
+          {"elements", [](Graph& g) { return add_kernel(g, {1 << 22}); }, "cpu:avx512", "t32 g2048 u64"},
+          {"squares to transpose", transposed, "cpu:avx512", "g4 g4 u16 u16"},
+          {"an operand that jumps along the lanes is packed, inside of its rows", by_transposed, "cpu:avx512",
+           "t8 g128 r512 u4 u64"},
+          {"an operand whose rows are whole pages apart is packed",
+           [](Graph& g) { return matmul(g, 1024, 1024, 1024); }, "cpu:avx512", "t16 g256 r1024 u4 u64"},
+          {"too small for threads", [](Graph& g) { return add_kernel(g, {64}); }, "cpu:avx512", "u64"},
+      }) {
     Graph graph;
     Kernel kernel(c.ast(graph), find_target(c.target));
     kernel.cpu_optimizations();

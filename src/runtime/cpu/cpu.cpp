@@ -27,10 +27,20 @@ Effort effort_for(const Program& program) {
                                                                                              : Effort::Full;
 }
 
+/// The calling thread's own, kept for its next kernel.
+std::byte* scratch_of_thread(int64_t bytes) {
+  thread_local std::unique_ptr<Buffer> scratch;
+  if (!scratch || scratch->size() < bytes) scratch = std::make_unique<Buffer>(Scalar::UInt8, bytes);
+  return scratch->data();
+}
+
 class CpuExecutable final : public Executable {
  public:
   CpuExecutable(const Program& program, std::unique_ptr<Jit::Code> code, std::shared_ptr<Threads> threads)
-      : program_(program), code_(std::move(code)), threads_(std::move(threads)) {}
+      : program_(program),
+        code_(std::move(code)),
+        threads_(std::move(threads)),
+        scratch_bytes_(scratch_bytes(program.linear)) {}
 
   double run(std::span<Buffer* const> buffers, const VarValues& vars) override {
     check_launch(program_, buffers, vars);
@@ -40,10 +50,13 @@ class CpuExecutable final : public Executable {
     const auto entry = code_->entry();
     const auto parts = program_.global_size ? static_cast<int32_t>(launch_dims(*program_.global_size, vars)[0]) : 1;
     auto start = std::chrono::steady_clock::now();
+    const auto run_part = [&](int32_t part) {
+      entry(addresses.data(), values.data(), part, scratch_bytes_ == 0 ? nullptr : scratch_of_thread(scratch_bytes_));
+    };
     if (parts == 1)
-      entry(addresses.data(), values.data(), 0);
+      run_part(0);
     else
-      threads_->run(parts, [&](int32_t part) { entry(addresses.data(), values.data(), part); });
+      threads_->run(parts, run_part);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
@@ -51,6 +64,7 @@ class CpuExecutable final : public Executable {
   Program program_;
   std::unique_ptr<Jit::Code> code_;
   std::shared_ptr<Threads> threads_;
+  int64_t scratch_bytes_;
 };
 
 class CpuDevice final : public Device {

@@ -25,7 +25,7 @@ class Jit : public std::enable_shared_from_this<Jit> {
   class Code {
    public:
     virtual ~Code() = default;
-    using Entry = void (*)(void* const* buffers, const int64_t* vars, int32_t thread);
+    using Entry = void (*)(void* const* buffers, const int64_t* vars, int32_t thread, void* scratch);
     virtual Entry entry() const = 0;
   };
   /// Compiles `ir`, of which only function `entry` is called from outside. Throws CompileError with LLVM's message.
