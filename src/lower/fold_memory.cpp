@@ -3,6 +3,6 @@
 
 namespace quern {
 
-UOp fold_memory(UOp expanded, const Target& target) { return place_gates(widen_accesses(expanded, target)); }
+UOp fold_memory(UOp expanded, const Target& target) { return place_gates(widen_accesses(expanded, target), target); }
 
 }  // namespace quern

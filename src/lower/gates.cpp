@@ -40,13 +40,14 @@ UOp all_of(const Clauses& clauses) {
 
 class GatePlacer {
  public:
-  explicit GatePlacer(UOp sink) : graph_(sink.graph()), sink_(sink), nodes_(toposort(sink)) {}
+  GatePlacer(UOp sink, const Target& target)
+      : graph_(sink.graph()), sink_(sink), nodes_(toposort(sink)), has_groups_(target.has_local) {}
 
   UOp run() {
     bool gated = false;
     for (UOp u : nodes_) {
       gated |= u.is(Op::Index) && u.num_src() > 2;
-      barriers_ |= u.is(Op::Barrier);
+      barriers_ |= has_groups_ && u.is(Op::Barrier);
     }
     if (!gated) return sink_;
     for (UOp u : nodes_) done_.set(u, placed(u));
@@ -194,13 +195,14 @@ class GatePlacer {
   Graph& graph_;
   UOp sink_;
   std::vector<UOp> nodes_;
-  bool barriers_ = false;
+  bool has_groups_;
+  bool barriers_ = false;  ///< that threads of a group wait at
   NodeScratch<UOp> done_;
   std::vector<UOp> src_;
 };
 
 }  // namespace
 
-UOp place_gates(UOp sink) { return GatePlacer(sink).run(); }
+UOp place_gates(UOp sink, const Target& target) { return GatePlacer(sink, target).run(); }
 
 }  // namespace quern

@@ -17,6 +17,6 @@ UOp texel_index(UOp image, UOp idx, UOp gate, bool stores = false);
 
 /// Moves gates from INDEX to the accesses: LOAD(address, 0, gate), STORE(address, value, IF(gate)). What only the storing threads
 /// need after a BARRIER is put under its IF.
-UOp place_gates(UOp sink);
+UOp place_gates(UOp sink, const Target& target);
 
 }  // namespace quern

@@ -665,9 +665,9 @@ class VectorPacker {
         UOp load = p.lanes[p.with_gate];
         if (i == 0) return node(load.src(0).src(0));
         if (i == 1) return p.place.root ? node(p.place.root) : node(load.src(0).src(0));
+        if (waits(load) && i == (p.gate ? 4u : 2u)) return node(load.src(1));
         if (i == 2 && p.gate) return pack(*p.gate);
         if (i == 3 && p.gate) return pack(p.sources[0]);
-        if (i == 2 && waits(load)) return node(load.src(1));
         if (i < 4 && !p.gate && load.num_src() > 2) return node(load.src(i - 1));
         return {};
       }
@@ -745,11 +745,13 @@ class VectorPacker {
     Place place = p.place;
     if (place.root) place.root = done_.get(place.root);
     UOp at = address(buffer, place.index(p.index_type, graph_), type);
-    if (p.gate) return graph_.node(Op::Load, type, {at, packs_[p.sources[0]].made, packs_[*p.gate].made});
+    src_.assign({at});
+    if (p.gate) src_.insert(src_.end(), {packs_[p.sources[0]].made, packs_[*p.gate].made});
+    if (waits(load)) src_.push_back(done_.get(load.src(1)));
+    if (p.gate) return graph_.node(Op::Load, type, src_);
     UOp made =
-        waits(load) ? graph_.node(Op::Load, type, {at, done_.get(load.src(1))})
-        : load.num_src() < 3
-            ? graph_.node(Op::Load, type, {at})
+        load.num_src() < 3
+            ? graph_.node(Op::Load, type, src_)
             : graph_.node(Op::Load, type, {at, done_.get(load.src(1)).broadcast(type.count), done_.get(load.src(2))});
     if (!p.reversed) return made;
     Lanes lanes;
