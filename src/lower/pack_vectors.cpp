@@ -18,6 +18,8 @@ namespace quern {
 
 namespace {
 
+constexpr size_t kMostPartial = 256;  ///< results of one reduce that are combined
+
 constexpr OpSet kLanewise = kAluOps | OpSet{Op::Cast, Op::Bitcast};
 
 /// root + offset.
@@ -137,10 +139,47 @@ class VectorPacker {
     };
     for (size_t i = 0; i < stores.size();) {
       size_t end = i + 1;
-      while (end < stores.size() && follows(stores[end - 1], stores[end])) ++end;
-      seed_run(std::span(stores).subspan(i, end - i));
+      while (end < stores.size() && follows(stores[end - 1], stores[end]) &&
+             !is_other_row(stores[end - 1].src(1), stores[end].src(1)))
+        ++end;
+      // What combines partial results has its vectors along those.
+      if (!combines(stores[i].src(1))) seed_run(std::span(stores).subspan(i, end - i));
       i = end;
     }
+  }
+
+  /// Do the values come from accumulators that are no neighbours? Where a row of a tile ends, the next one may follow in memory.
+  bool is_other_row(UOp value, UOp next) const {
+    UOp one = accumulator_in(value), two = accumulator_in(next);
+    if (!one || !two) return false;
+    const Lanes &a = *std::get<const Lanes*>(one.arg()), &b = *std::get<const Lanes*>(two.arg());
+    return a.size() == 2 && b.size() == 2 && a[0] == b[0] && b[1] != a[1] + 1;
+  }
+
+  /// Accumulators that a value is computed from, up to `most` of those nearby.
+  static std::vector<UOp> accumulators_in(UOp value, size_t most) {
+    constexpr size_t kMostNodes = 8 * kMostPartial;
+    std::vector<UOp> nodes{value}, found;
+    for (size_t i = 0; i < nodes.size() && i < kMostNodes && found.size() < most; ++i) {
+      UOp acc = nodes[i].is(Op::Assign) ? nodes[i].src(0) : nodes[i];
+      if (acc.is(Op::DefineAcc)) {
+        if (std::find(found.begin(), found.end(), acc) == found.end()) found.push_back(acc);
+      } else if (nodes[i].is(kLanewise)) {
+        nodes.insert(nodes.end(), nodes[i].src().begin(), nodes[i].src().end());
+      }
+    }
+    return found;
+  }
+  static UOp accumulator_in(UOp value) {
+    const std::vector<UOp> found = accumulators_in(value, 1);
+    return found.empty() ? UOp() : found[0];
+  }
+
+  /// Is the value made of several lanes of one reduce?
+  static bool combines(UOp value) {
+    const std::vector<UOp> found = accumulators_in(value, 2);
+    auto reduce = [](UOp acc) { return (*std::get<const Lanes*>(acc.arg()))[0]; };
+    return found.size() == 2 && reduce(found[0]) == reduce(found[1]);
   }
 
   /// Cuts a run into vectors, the last of which may be longer than what is left. What is too short for a vector stays as it is.
@@ -180,9 +219,20 @@ class VectorPacker {
 
   /// Accumulators that no store led to: lanes of a reduce that is shared out among them.
   void seed_accumulators() {
-    std::vector<UOp> free;
+    // First those that one value combines: other lanes of the same reduce are of other rows.
     for (UOp u : nodes_)
-      if (u.is(Op::DefineAcc) && !member_.get(u).pack && assign_of_.get(u)) free.push_back(u);
+      if (u.is(Op::Store) && combines(u.src(1))) {
+        seed_accumulators(accumulators_in(u.src(1), kMostPartial));
+        decide();
+      }
+    std::vector<UOp> all;
+    for (UOp u : nodes_)
+      if (u.is(Op::DefineAcc)) all.push_back(u);
+    seed_accumulators(std::move(all));
+  }
+
+  void seed_accumulators(std::vector<UOp> free) {
+    std::erase_if(free, [&](UOp u) { return member_.get(u).pack != 0 || !assign_of_.get(u); });
     auto number = [](UOp acc) { return *std::get<const Lanes*>(acc.arg()); };
     std::sort(free.begin(), free.end(), [&](UOp a, UOp b) { return number(a) < number(b); });
     for (size_t i = 0; i < free.size();) {

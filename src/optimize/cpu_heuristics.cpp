@@ -22,7 +22,7 @@ constexpr int64_t kLongReduce = 1024;
 constexpr int64_t kShortReduce = 16,
                   kMostSteps = 160;        ///< steps of a reduce to unroll, and those of all vectors together
 constexpr int64_t kSecondCache = 1 << 19;  ///< bytes of it that a kernel counts on
-constexpr int64_t kPackedTurns = 16;       ///< of the loop inside of which an operand is packed, for that to pay
+constexpr int64_t kPackedTurns = 4;        ///< of the loop inside of which an operand is packed, for that to pay
 constexpr int64_t kMostPacked = 1 << 20;   ///< bytes to pack: they should stay in the second cache
 constexpr int64_t kPage = 4096;            ///< steps that are multiples of it fall on few sets of a cache
 constexpr int kMostRows =
@@ -81,11 +81,15 @@ struct Kernel::CpuLayout {
   /// load.
   double gain(int axis) const {
     double sum = 0;
+    const bool in_order =
+        std::ranges::all_of(buffers, [&](const BufferAt& b) { return !b.is_store || stride(b, axis) == 1; });
     for (const BufferAt& b : buffers) {
       const std::optional<int64_t> s = stride(b, axis);
       const double weight = b.is_store ? 1.5 * b.weight : b.weight;
       if (s == 1)
         sum += weight;
+      else if (s && s != 0 && !b.is_store && in_order && is_packable(b, axis))
+        sum += s == 2 ? weight : 0.99 * weight;
       else if (s == 2)
         sum += weight / 2;  // every other lane of two vectors
       else if (s != 0)
@@ -97,7 +101,7 @@ struct Kernel::CpuLayout {
   /// Can lanes along `vector` be gathered once, for the many places on another axis of the output that read them?
   bool is_packable(const BufferAt& b, int vector) const {
     for (int row = 0; row < kernel.first_reduce(); ++row)
-      if (row != vector && stride(b, row) == 0 && most_of(row) >= 8 * kPackedTurns) return true;
+      if (row != vector && stride(b, row) == 0 && most_of(row) >= 16 * kPackedTurns) return true;
     return false;
   }
 
@@ -213,7 +217,7 @@ void Kernel::tile_registers(int vector, int lanes) {
   const int64_t size = size_of(axes_[static_cast<size_t>(vector)]);
   std::optional<int> row;
   const bool reduces = !fixed_->reduces.empty();
-  bool gathers = false;
+  bool gathers = false, is_shared = false;
   {
     const CpuLayout layout(*this);
     for (const CpuLayout::BufferAt& b : layout.buffers) {
@@ -226,17 +230,19 @@ void Kernel::tile_registers(int vector, int lanes) {
       const int shared = layout.shared(a, vector);
       if (shared > best) best = shared, row = a;
     }
+    is_shared = best > 0;
     // With nothing to share, rows are still accumulators that do not wait for each other.
     for (int a = first_reduce(); reduces && !row && a-- > 0;)
       if (a != vector && size_of(axes_[static_cast<size_t>(a)]) % 4 == 0) row = a;
   }
   // What the lanes make of the axis: whole vectors, padded where that costs little, else parts of vectors.
+  const bool can_pad = !Kernel(*this).try_apply({OptOp::PADTO, vector, static_cast<int>(size) - 1});
   int64_t width = lanes, of = size;
   if (size % lanes != 0) {
     const int64_t padded = (size + lanes - 1) / lanes * lanes;
     const int64_t part = largest_divisor(size, {lanes / 2, lanes / 4});
     // Lanes that are masked off against lanes that are not there.
-    if (size * lanes > part * padded && !try_apply({OptOp::PADTO, vector, lanes})) {
+    if (size * lanes > part * padded && can_pad) {
       of = padded;
     } else if (part >= 4) {
       width = part;
@@ -258,20 +264,27 @@ void Kernel::tile_registers(int vector, int lanes) {
     double best = 0;
     // What is gathered for one vector comes from as many cache lines as it has lanes.
     for (int64_t n = 1; n <= (gathers ? 1 : 6); ++n) {
-      if (of % (n * width) != 0) continue;
+      const int64_t strip = n * width, padded = (of + strip - 1) / strip * strip;
+      if (padded != of && (!can_pad || width != lanes || !is_shared || 10 * padded > 11 * of)) continue;
+      // What is computed for nothing, and what does not stay in the cache from one row to the next.
+      double worth = static_cast<double>(of) / static_cast<double>(padded);
+      if (padded != of) worth *= 0.97;
+      if (Int128{strip} * prod_of_reduce() * 4 > kMostPacked) worth *= 0.7;
       for (int64_t m = 1; m <= kMostRows; ++m) {
         if (extent % m != 0 || !fits(m, n)) continue;
-        // Multiply-adds a load, held back where too few of them are in flight.
+        // The more multiply-adds a load, the less it matters; held back where too few of them are in flight.
         const double reuse = static_cast<double>(m * n) / static_cast<double>(m + n);
-        const double score = reuse * std::min(1.0, static_cast<double>(m * n) / 10);
+        const double score = worth * reuse / (reuse + 0.5) * std::min(1.0, static_cast<double>(m * n) / 10);
         if (score > best) best = score, rows = m, columns = n;
       }
     }
+    of = (of + columns * width - 1) / (columns * width) * columns * width;
   }
   // What jumps along the lanes, but is contiguous along another axis, is read in squares.
   const std::optional<int> square = reduces ? std::nullopt : square_to_transpose(vector, static_cast<int>(width));
   if (square) row = square, rows = width, columns = 1;
   const int64_t amount = columns * width;
+  if (of != size && try_apply({OptOp::PADTO, vector, static_cast<int>(amount)})) return;
   const std::vector<int64_t> operands =
       row ? worth_packing(*row, size_of(axes_[static_cast<size_t>(*row)]) / rows, vector, amount)
           : std::vector<int64_t>();
@@ -288,12 +301,14 @@ void Kernel::tile_registers(int vector, int lanes) {
   else if (reduces && !row && !gathers && prod_of_reduce() >= kLongReduce)
     apply_if_legal(OptOp::UNROLL, first_upcast() - 1 - first_reduce(), 8);
   apply_if_legal(OptOp::UPCAST, vector - removed, amount);
-  if (!row || size_of(axes_[static_cast<size_t>(*row)]) < 2 || *row >= global_dims()) return;
+  if (row && of == amount && vector < *row) --*row;
+  if (!row || *row >= global_dims() || size_of(axes_[static_cast<size_t>(*row)]) < 2) return;
   // A strip of what the rows share stays in the cache while they go by, where all of it does not fit.
   const Int128 shared = Int128{of} * prod_of_reduce() * 4;
-  if (!whole && *row < vector && (shared > kSecondCache || !operands.empty()) &&
-      apply_if_legal(OptOp::SWAP, *row, vector))
-    row = vector;
+  if (!whole && *row < vector && shared > kSecondCache && apply_if_legal(OptOp::SWAP, *row, vector)) row = vector;
+  // What is packed is packed for the loop over rows alone.
+  if (!operands.empty() && *row < global_dims() - 1 && apply_if_legal(OptOp::SWAP, *row, global_dims() - 1))
+    row = global_dims() - 1;
   for (int64_t operand : operands) apply_if_legal(OptOp::PACK, *row, operand);
 }
 
@@ -321,8 +336,11 @@ std::vector<int64_t> Kernel::worth_packing(int row, int64_t turns, int vector, i
     const int64_t item = fixed_->memory_type(b.number).itemsize();
     Int128 tile = Int128{amount} * item, all = tile;
     int64_t pitch = 0;
+    bool masked = false;
     for (int axis = 0; axis < first_upcast(); ++axis) {
       const std::optional<int64_t> stride = layout.stride(b, axis);
+      // Along the lanes only the last strip is.
+      masked |= axis != vector && buffer_view(b.number).is_masked(fixed_->graph(), axis);
       if (axis == vector || stride == 0) continue;
       const int64_t size = std::max<int64_t>(1, layout.most_of(axis));
       all = std::min<Int128>(all * size, kUnbounded);
@@ -332,9 +350,10 @@ std::vector<int64_t> Kernel::worth_packing(int row, int64_t turns, int vector, i
     }
     all = std::min<Int128>(all * size_of(axes_[static_cast<size_t>(vector)]) / amount, kUnbounded);
     if (tile > kMostPacked) continue;
-    const bool jumps = !lanes || std::abs(*lanes) > 2;
-    const bool far = (pitch != 0 && pitch % kPage == 0) || all > 2 * kSecondCache;
-    if (jumps || (far && turns >= 2 * kPackedTurns))
+    // In order already, and near.
+    const bool is_plain = lanes == 1 && !masked;
+    const bool is_far = (pitch != 0 && pitch % kPage == 0) || all > 2 * kSecondCache;
+    if (!is_plain || (is_far && turns >= 2 * kPackedTurns))
       numbers.push_back(std::get<int64_t>(fixed_->buffers[b.number].src(0).arg()));
   }
   std::sort(numbers.begin(), numbers.end());
