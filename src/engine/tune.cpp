@@ -60,7 +60,10 @@ Tuned search(UOp ast, Device& device, const Target& target, const TuningOptions&
   environment.stop = options.stop;
   std::vector<Kernel> starts{hand_coded};
   if (hand_coded.applied_opts() != plain.applied_opts()) starts.push_back(plain);
-  tuned.search = beam_search(starts, environment, options.beam);
+  BeamOptions beam = options.beam;
+  // What is chosen for CPUs is a whole layout: what could be better is found near it, not only beyond it.
+  beam.vary = target.vector_bytes != 0;
+  tuned.search = beam_search(starts, environment, beam);
   const BeamResult& found = tuned.search;
   tuned.result = {found.opts.empty() ? "none" : to_string(found.opts), found.seconds, found.tried, found.complete};
   tuned.hand_coded_seconds = found.start_seconds.front();

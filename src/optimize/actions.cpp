@@ -52,4 +52,26 @@ std::vector<int> legal_actions(const Kernel& kernel, const ActionLimits& limits)
   return legal;
 }
 
+std::vector<Kernel> variations(const Kernel& kernel, const ActionLimits& limits) {
+  std::vector<Kernel> found;
+  const std::vector<Opt>& opts = kernel.applied_opts();
+  const auto add = [&](const std::vector<Opt>& list) {
+    Kernel varied(kernel.ast(), kernel.target(), kernel.fixed_->use);
+    for (const Opt& opt : list)
+      if (varied.try_apply(opt)) return;
+    if (is_kept(varied, limits)) found.push_back(std::move(varied));
+  };
+  for (size_t i = 0; i < opts.size(); ++i) {
+    std::vector<Opt> list = opts;
+    for (const Opt& action : actions_for(kernel.target())) {
+      if (action.op != opts[i].op || action.axis != opts[i].axis || action.amount == opts[i].amount) continue;
+      list[i] = action;
+      add(list);
+    }
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+    add(list);
+  }
+  return found;
+}
+
 }  // namespace quern

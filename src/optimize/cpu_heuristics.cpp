@@ -24,6 +24,7 @@ constexpr int64_t kShortReduce = 16,
 constexpr int64_t kSecondCache = 1 << 19;  ///< bytes of it that a kernel counts on
 constexpr int64_t kPackedTurns = 4;        ///< of the loop inside of which an operand is packed, for that to pay
 constexpr int64_t kMostPacked = 1 << 20;   ///< bytes to pack: they should stay in the second cache
+constexpr int64_t kLastCache = 1 << 25;    ///< bytes: what a kernel reads more of comes from memory
 constexpr int64_t kPage = 4096;            ///< steps that are multiples of it fall on few sets of a cache
 constexpr int kMostRows =
     8;  ///< more rows of an operand share a set of the first cache where their distance is a power of two
@@ -64,6 +65,16 @@ struct Kernel::CpuLayout {
   int64_t most_of(int axis) const {
     const SInt& size = kernel.axes_[static_cast<size_t>(axis)].size;
     return size.is_int() ? size.value() : static_cast<int64_t>(std::min<Int128>(size.expr().vmax(), 1 << 30));
+  }
+
+  /// Does it read more than caches hold?
+  bool reads_memory() const {
+    return std::ranges::any_of(buffers, [&](const BufferAt& b) {
+      Int128 bytes = kernel.fixed_->memory_type(b.number).itemsize();
+      for (int axis = 0; axis < kernel.num_axes(); ++axis)
+        if (stride(b, axis) != 0) bytes = std::min<Int128>(bytes * std::max<int64_t>(1, most_of(axis)), kUnbounded);
+      return !b.is_store && bytes > kLastCache;
+    });
   }
 
   int lanes() const { return kernel.target().vector_bytes / widest; }
@@ -185,8 +196,10 @@ void Kernel::reduce_on_lanes(int axis, int lanes) {
   // Rows: axes of the output along which a load of lanes stays, the last two at most.
   std::vector<std::pair<int, int64_t>> tile;
   int64_t rows = 1;
+  bool streams = false;
   {
     const CpuLayout layout(*this);
+    streams = layout.reads_memory();
     for (int a = first; a-- > 0 && tile.size() < 2;) {
       if (layout.shared(a, axis) == 0) continue;
       const int64_t divisor = largest_divisor(size_of(axes_[static_cast<size_t>(a)]), {4, 6, 5, 3, 2});
@@ -197,6 +210,12 @@ void Kernel::reduce_on_lanes(int axis, int lanes) {
   }
   const int64_t vectors = rows >= 8 ? 1 : rows >= 4 ? 2 : 4;
   int64_t amount = 1;
+  // Memory is read fastest in several rows at once, a little of each.
+  if (streams && tile.empty() && size % (lanes / 2) == 0 && fixed_->reduces.size() == 1) {
+    amount = lanes / 2;
+    for (int a = first; a-- > 0 && tile.empty();)
+      if (size_of(axes_[static_cast<size_t>(a)]) % 8 == 0) tile.emplace_back(a, 8);
+  }
   for (int64_t n = vectors; n >= 1 && amount == 1; n /= 2)
     if (size % (n * lanes) == 0) amount = n * lanes;
   // A reduce of several in a kernel may be one that counts, which folds away unless it is padded.
@@ -252,9 +271,10 @@ void Kernel::tile_registers(int vector, int lanes) {
   }
   int64_t rows = 1, columns = 1;
   const auto fits = [&](int64_t m, int64_t n) { return m * n + n + 1 <= registers; };
+  const bool streams = reduces && !row && CpuLayout(*this).reads_memory();
   if (!row) {
     // A reduce that goes down columns takes wide strips of several rows.
-    for (int64_t n : {8, 4, 3, 2})
+    for (int64_t n : {streams ? 16 : 8, 8, 4, 3, 2})
       if (of % (n * width) == 0 && ((reduces && !gathers) || n <= 4)) {
         columns = n;
         break;
@@ -299,7 +319,7 @@ void Kernel::tile_registers(int vector, int lanes) {
     while (first_reduce() < first_upcast() && apply_if_legal(OptOp::UNROLL, first_upcast() - 1 - first_reduce(), 0)) {
     }
   else if (reduces && !row && !gathers && prod_of_reduce() >= kLongReduce)
-    apply_if_legal(OptOp::UNROLL, first_upcast() - 1 - first_reduce(), 8);
+    apply_if_legal(OptOp::UNROLL, first_upcast() - 1 - first_reduce(), streams ? 16 : 8);
   apply_if_legal(OptOp::UPCAST, vector - removed, amount);
   if (row && of == amount && vector < *row) --*row;
   if (!row || *row >= global_dims() || size_of(axes_[static_cast<size_t>(*row)]) < 2) return;

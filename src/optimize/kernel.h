@@ -98,6 +98,7 @@ class Kernel {
 
  private:
   friend std::vector<int> legal_actions(const Kernel& kernel, const ActionLimits& limits);
+  friend std::vector<Kernel> variations(const Kernel& kernel, const ActionLimits& limits);
 
   struct Fixed;  ///< what never changes: the AST, its buffers and reduces (optimize/kernel_parts.h)
   using Views = std::vector<TrackedView>;
@@ -199,6 +200,10 @@ const std::vector<Opt>& actions_for(const Target& target);
 /// Numbers (from 1) of actions_for() the target that are legal and kept from here: those that lead to too many lanes or threads are not,
 /// nor an amount that is the whole axis where 0 says the same.
 std::vector<int> legal_actions(const Kernel& kernel, const ActionLimits& limits = {});
+
+/// The same AST with a list of opts that differs in one: another amount that actions_for() the target has, or the opt left out. Only
+/// kernels that legal_actions() would keep.
+std::vector<Kernel> variations(const Kernel& kernel, const ActionLimits& limits = {});
 
 struct OptimizeOptions {
   /// "none" (only what the target demands), "reference" (required, tensor cores, else hand-coded), "heuristic" (the same, but

@@ -44,6 +44,11 @@ const char* text_of(TrialReport::Kind kind) {
   }
 }
 
+/// UOps, without lanes that are named one by one where vectors are shuffled.
+int64_t length_of(const LinearProgram& linear) {
+  return std::ranges::count_if(linear.uops, [](UOp u) { return !u.is(Op::Gep); });
+}
+
 class BeamSearch {
  public:
   BeamSearch(const BeamEnvironment& environment, const BeamOptions& options)
@@ -117,7 +122,7 @@ class BeamSearch {
     log_message("search: " + to_string(kernel.applied_opts()) + " is left out, " + last_trouble_);
   }
 
-  /// Each kernel of the beam with one action more, in an order by the seed: what time does not suffice for is a fair sample.
+  /// Each kernel of the beam with one action more, or another amount in one, in an order by the seed: what time does not suffice for is a fair sample.
   Candidates children(const Candidates& beam) {
     Candidates all;
     for (const auto& parent : beam)
@@ -127,6 +132,9 @@ class BeamSearch {
         Kernel kernel = parent->kernel;
         if (!kernel.try_apply(action)) all.push_back(candidate(std::move(kernel)));
       }
+    if (options_.vary)
+      for (const auto& parent : beam)
+        for (Kernel& kernel : variations(parent->kernel, options_.actions)) all.push_back(candidate(std::move(kernel)));
     for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random_() % i]);
     return all;
   }
@@ -155,8 +163,7 @@ class BeamSearch {
           c.built.reset();
           return;
         }
-        if (options_.max_uops > 0 && static_cast<int64_t>(program.linear.uops.size()) >= options_.max_uops &&
-            step_ > 0) {
+        if (options_.max_uops > 0 && length_of(program.linear) >= options_.max_uops && step_ > 0) {
           ++result_.left_out["too long"];
           c.built.reset();
           return;

@@ -18,6 +18,7 @@ struct BeamOptions {
   int width = 4;                                             ///< kernels that each step goes on from
   ActionLimits actions;                                      ///< how many lanes and threads a candidate may have
   bool pad = true;                                           ///< also actions that pad axes
+  bool vary = false;                                         ///< also lists that differ in one opt (variations())
   double min_progress = 1e-8;                                ///< seconds; a step that gains less is the last
   int64_t max_uops = 3000;                                   ///< longer programs are left out; 0: none are
   double candidate_seconds = 10;                             ///< a candidate that runs longer is killed
@@ -65,7 +66,7 @@ struct BeamResult {
 };
 
 /// Looks for the opts with the shortest run: from each of `starts` (of one AST and target) on, the `width` fastest kernels of a step
-/// give the candidates of the next, each with one action more, until a step gains nothing. Candidates are compiled in parallel and
+/// give the candidates of the next, each with one action more or (with `vary`) one changed, until a step gains nothing. Candidates are compiled in parallel and
 /// timed one at a time while nothing is compiled; the same program is timed once; close calls are timed again. Only a kernel
 /// whose outputs passed the check takes part. Throws Error if none of `starts` runs.
 BeamResult beam_search(const std::vector<Kernel>& starts, const BeamEnvironment& environment,

@@ -110,7 +110,7 @@ TEST(CpuHeuristics, find_the_lanes) {
       const Case& c : std::vector<Case>{
           {"a tile of vectors", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx512", "t64 g4 r256 u4 u64"},
           {"a smaller tile for fewer registers", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx2",
-           "t64 g16 r256 u4 u16"},
+           "t64 g11 r256 u4 u24"},
           {"lanes along the reduce where that is contiguous", sums_64_256, "cpu:avx512", "g64 r4 p64"},
           {"a matrix by a vector: rows share the vector", [](Graph& g) { return matvec(g, 64, 64); }, "cpu:avx512",
            "g16 r2 p32 u4"},
@@ -159,6 +159,19 @@ TEST(CpuActions, are_those_of_the_target) {
   }
   EXPECT_TRUE(threads);
   EXPECT_EQ(&actions_for(find_target("llvm")), &search_actions());
+}
+
+TEST(CpuActions, vary_one_opt_of_a_list) {
+  Graph graph;
+  Kernel kernel(matmul_64(graph), find_target("cpu:avx512"));
+  kernel.apply(parse_opts("UPCAST(0,4) UPCAST(1,16)"));
+  std::vector<std::string> lists;
+  for (const Kernel& varied : variations(kernel)) lists.push_back(to_string(varied.applied_opts()));
+  EXPECT_THAT(lists, testing::IsSupersetOf({"UPCAST(0,8) UPCAST(1,16)", "UPCAST(0,4) UPCAST(1,64)", "UPCAST(1,16)",
+                                            "UPCAST(0,4)"}));
+  // Not the same list again, no amount that does not divide, no more lanes than may be.
+  for (const char* not_one : {"UPCAST(0,4) UPCAST(1,16)", "UPCAST(0,3) UPCAST(1,16)", "UPCAST(0,32) UPCAST(1,16)"})
+    EXPECT_THAT(lists, testing::Not(testing::Contains(not_one)));
 }
 
 }  // namespace
