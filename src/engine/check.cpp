@@ -1,5 +1,7 @@
 #include "engine/check.h"
 
+#include <algorithm>
+
 #include "quern/error.h"
 
 #include "engine/compile.h"
@@ -31,7 +33,7 @@ const KernelCheck::Plain& KernelCheck::plain_of(const Kernel& kernel, const Prog
   VarValues vars = make_vars(fast, seed_);
   const double max_ops = interpreted ? limits_.max_device_interpreted_ops : limits_.max_plain_ops;
   PlainOutputs outputs(kernel.ast(), fast, oracle ? *oracle : device_, inputs, vars, max_ops, seed_);
-  return plain_.emplace(Plain{interpreted, std::move(inputs), std::move(vars), std::move(outputs)});
+  return plain_.emplace(Plain{interpreted, fast.globals, std::move(inputs), std::move(vars), std::move(outputs)});
 }
 
 CheckResult KernelCheck::operator()(const Kernel& kernel) {
@@ -50,7 +52,16 @@ CheckResult KernelCheck::operator()(const Kernel& kernel) {
     Buffers buffers = copy_of(plain.inputs);
     const std::vector<Buffer*> pointers = pointers_to(buffers);
     result.sampled = plain.outputs.is_sampled();
-    result.seconds = device_.compile(fast)->run(pointers, plain.vars);
+    // Opts that make masks known may drop a buffer, or be the first that need it.
+    Buffers more;
+    std::vector<Buffer*> own;
+    for (size_t i = 0; i < fast.globals.size(); ++i) {
+      const auto at = std::ranges::find(plain.globals, fast.globals[i]);
+      if (at == plain.globals.end() && more.empty()) more = make_inputs(ast, fast, seed_);
+      own.push_back(at == plain.globals.end() ? more[i].get()
+                                              : pointers[static_cast<size_t>(at - plain.globals.begin())]);
+    }
+    result.seconds = device_.compile(fast)->run(own, plain.vars);
     Difference d = plain.outputs.compare(pointers, tolerance_of(ast, kernel.tensor_core()));
     result.worst = d.worst;
     if (!d.equal) {

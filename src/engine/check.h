@@ -40,6 +40,7 @@ class KernelCheck {
  private:
   struct Plain {
     bool interpreted;
+    std::vector<int> globals;  ///< the inputs' numbers
     Buffers inputs;
     VarValues vars;
     PlainOutputs outputs;

@@ -41,7 +41,8 @@ Tuned search(UOp ast, Device& device, const Target& target, const TuningOptions&
   const Buffers inputs = make_inputs(ast, plain_program, options.beam.seed);
   BeamEnvironment environment;
   environment.device = &device;
-  environment.data = {&inputs, written_positions(plain_program), make_vars(plain_program, options.beam.seed)};
+  environment.data = {&inputs, plain_program.globals, written_positions(plain_program),
+                      make_vars(plain_program, options.beam.seed)};
   const PlainOutputs want(ast, plain_program, device, inputs, environment.data.vars, kMaxPlainOps, options.beam.seed);
   environment.check = [&](const Kernel& kernel, std::span<Buffer* const> got) {
     return want.compare(got, tolerance_of(ast, kernel.tensor_core())).text;

@@ -322,6 +322,9 @@ void Kernel::tile_registers(int vector, int lanes) {
     apply_if_legal(OptOp::UNROLL, first_upcast() - 1 - first_reduce(), streams ? 16 : 8);
   apply_if_legal(OptOp::UPCAST, vector - removed, amount);
   if (row && of == amount && vector < *row) --*row;
+  // Squares of what comes from memory are read in order.
+  if (square && *row < vector && *row < global_dims() && vector < global_dims() && CpuLayout(*this).reads_memory())
+    apply_if_legal(OptOp::SWAP, *row, vector);
   if (!row || *row >= global_dims() || size_of(axes_[static_cast<size_t>(*row)]) < 2) return;
   // A strip of what the rows share stays in the cache while they go by, where all of it does not fit.
   const Int128 shared = Int128{of} * prod_of_reduce() * 4;

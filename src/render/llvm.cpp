@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <optional>
 #include <variant>
 
 #include <fmt/format.h>
@@ -13,6 +15,10 @@
 namespace quern {
 
 namespace {
+
+constexpr int kLine = 64;  ///< bytes of a cache line
+constexpr double kStreamedBytes = 1 << 25;
+constexpr std::string_view kStreamed = "align 64, !nontemporal !0";
 
 /// What a DEFINE_LOCAL takes of the scratch memory.
 int64_t bytes_of_scratch(UOp define_local) {
@@ -37,7 +43,10 @@ class LlvmWriter {
     if (!open_.empty()) throw InternalError("a loop or branch is never closed");
     std::string text = fmt::format("define void @{}({}) #0 {{\nentry:\n{}", name, arguments, locals_);
     for (const std::string& chunk : chunks_) text += chunk;
-    text += "  ret void\n}\n" + ops_.declarations();
+    const bool streams = text.find(kStreamed) != text.npos;
+    // What went past the caches is to be seen by whoever learns that the kernel is over.
+    text += (streams ? "  fence seq_cst\n  ret void\n}\n" : "  ret void\n}\n") + ops_.declarations();
+    if (streams) text += "!0 = !{i32 1}\n";
     if (zero_bytes_ != 0)
       text =
           fmt::format("{} = private unnamed_addr constant [{} x i8] zeroinitializer, align 64\n", zero_, zero_bytes_) +
@@ -52,7 +61,8 @@ class LlvmWriter {
     std::vector<UOp> accumulators;  // of a range
     bool sums = false;              // an accumulator, or a sum that starts with one
     bool contract = false;
-    bool is_scalar = false;  // a GEP that is wanted by itself, not only in a shuffle
+    double stored_bytes = 0;  // of a buffer
+    bool is_scalar = false;   // a GEP that is wanted by itself, not only in a shuffle
   };
   Value& value(UOp u) { return values_[place_.get(u)]; }
   const LlvmValue& text(UOp u) {
@@ -73,9 +83,15 @@ class LlvmWriter {
     std::vector<Phi> phis;
   };
 
-  /// Which accumulators each loop carries, and which products may fuse into the sum they are accumulated in.
+  /// Which accumulators each loop carries, how much is stored to each buffer, and which products may fuse into the sum they are accumulated in.
   void survey() {
+    std::vector<double> turns{1};  // of the open loops
     for (UOp u : linear_.uops) {
+      if (u.is(Op::Range))
+        turns.push_back(turns.back() * (u.src(1).is_const() ? static_cast<double>(u.src(1).const_int()) : 0));
+      if (u.is(Op::If)) turns.push_back(turns.back());
+      if (u.is({Op::Endrange, Op::Endif})) turns.pop_back();
+      if (u.is(Op::Special)) turns.back() *= static_cast<double>(u.vmax() + 1);
       if (u.is(Op::DefineAcc)) {
         for (UOp s : u.src().subspan(1))
           if (s.is(Op::Range)) value(s).accumulators.push_back(u);
@@ -84,6 +100,7 @@ class LlvmWriter {
         value(accumulator_of(u)).assign = u;
       } else if (u.is(Op::Store)) {
         written_.push_back(access_of(u.src(0)).buffer);
+        value(written_.back()).stored_bytes += turns.back() * u.src(1).dtype().itemsize();
       } else if (u.is(Op::Add) && (value(u.src(0)).sums || value(u.src(1)).sums)) {
         value(u).sums = value(u).contract = true;
         for (UOp s : u.src())
@@ -277,11 +294,38 @@ class LlvmWriter {
       DType type = stored.dtype().is_bool() ? DType(Scalar::UInt8, stored.dtype().count) : stored.dtype();
       return masked_store(v, type, address(u.src(0)), u.src(2));
     }
-    ops_.line("store ", memory, ' ', v, ", ptr ", address(u.src(0)), ", align ", bytes_of(stored.dtype().scalar));
+    const bool past_caches = !gated && is_streamed(u);
+    ops_.line("store ", memory, ' ', v, ", ptr ", address(u.src(0)), ", ",
+              past_caches ? LlvmValue(kStreamed) : concat("align ", bytes_of(stored.dtype().scalar)));
     if (gated) {
       std::string after = block_ + ".end";
       ops_.line("br label %", after);
       start_block(after);
+    }
+  }
+
+  /// Whole lines of a buffer that is written once and is more than caches hold: they are not worth a place there.
+  bool is_streamed(UOp store) {
+    const DType type = store.src(1).dtype();
+    if (type.count == 1 || type.itemsize() != kLine || type.is_bool()) return false;
+    const Access access = access_of(store.src(0));
+    if (!access.buffer.is(Op::DefineGlobal) || value(access.buffer).stored_bytes < kStreamedBytes) return false;
+    int nodes = 64;
+    return !access.index || (int64_t{1} << low_zeros(access.index, nodes)) >= type.count;
+  }
+
+  /// Zero bits that the number surely ends with, looking at up to `nodes` nodes.
+  static int low_zeros(UOp u, int& nodes) {
+    if (nodes-- == 0) return 0;
+    if (u.is_const()) return u.const_int() == 0 ? 62 : std::countr_zero(static_cast<uint64_t>(u.const_int()));
+    switch (u.op()) {
+      case Op::Cast: return u.src(0).dtype().is_int() ? low_zeros(u.src(0), nodes) : 0;
+      case Op::Add: return std::min(low_zeros(u.src(0), nodes), low_zeros(u.src(1), nodes));
+      case Op::Mul: return std::min(62, low_zeros(u.src(0), nodes) + low_zeros(u.src(1), nodes));
+      case Op::Shl:
+        return u.src(1).is_const() ? std::min(62, low_zeros(u.src(0), nodes) + static_cast<int>(u.src(1).const_int()))
+                                   : 0;
+      default: return 0;
     }
   }
 
@@ -418,6 +462,15 @@ int64_t scratch_bytes(const LinearProgram& linear) {
   for (UOp u : linear.uops)
     if (u.is(Op::DefineLocal)) bytes += bytes_of_scratch(u);
   return bytes;
+}
+
+std::optional<std::string> without_streaming(const std::string& source) {
+  if (source.find(kStreamed) == source.npos) return std::nullopt;
+  std::string plain;
+  size_t from = 0;
+  for (size_t at = 0; (at = source.find(kStreamed, from)) != source.npos; from = at + kStreamed.size())
+    plain += source.substr(from, at - from) + "align 1";
+  return plain + source.substr(from);
 }
 
 std::string llvm_entry(const Program& program, const std::string& entry) {

@@ -59,6 +59,8 @@ std::string render_ptx(const std::string& name, const LinearProgram& linear, con
 /// values of the variables, in the program's order, and calls it. So a host can call every program the same way.
 std::string c_entry(const Program& program, const std::string& entry);
 std::string llvm_entry(const Program& program, const std::string& entry);
+/// LLVM IR whose stores past the caches need buffers aligned to 64 bytes, as it is for others; nothing where it has none.
+std::optional<std::string> without_streaming(const std::string& source);
 /// Bytes of scratch memory, aligned to kScratchAlignment, that an LLVM function takes as its last argument; 0: it takes none.
 int64_t scratch_bytes(const LinearProgram& linear);
 inline constexpr int64_t kScratchAlignment = 64;

@@ -6,14 +6,29 @@
 
 #include <fmt/format.h>
 
+#include "quern/error.h"
+
 #include "base/child.h"
 
 namespace quern {
 
 namespace {
 
-TrialReport trial_here(Executable& executable, const TrialData& data, const TrialLimits& limits,
-                       const OutputCheck& check) {
+/// Those of the data's buffers that a candidate takes, in its order. Throws Error for one that is not there.
+std::vector<Buffer*> buffers_for(const std::vector<int>& globals, const TrialData& data,
+                                 const std::vector<Buffer*>& buffers) {
+  std::vector<Buffer*> own;
+  for (int number : globals) {
+    const auto at = std::ranges::find(data.globals, number);
+    if (at == data.globals.end())
+      throw Error(fmt::format("it takes buffer {}, which the plain kernel does not", number));
+    own.push_back(buffers[static_cast<size_t>(at - data.globals.begin())]);
+  }
+  return own;
+}
+
+TrialReport trial_here(Executable& executable, const std::vector<int>& globals, const TrialData& data,
+                       const TrialLimits& limits, const OutputCheck& check) {
   TrialReport report;
   try {
     // Fresh memory: pages shared with a parent process would be copied at the first write, into smaller ones.
@@ -25,7 +40,8 @@ TrialReport trial_here(Executable& executable, const TrialData& data, const Tria
       std::memcpy(outputs.back()->data(), initial.data(), initial.bytes());
       pointers[at] = outputs.back().get();
     }
-    const double first = executable.run(pointers, data.vars);
+    const std::vector<Buffer*> own = buffers_for(globals, data, pointers);
+    const double first = executable.run(own, data.vars);
     if (check) report.note = check(pointers);
     if (!report.note.empty()) {
       report.kind = TrialReport::Kind::Wrong;
@@ -35,7 +51,7 @@ TrialReport trial_here(Executable& executable, const TrialData& data, const Tria
     if (first > limits.stop_above) return report;
     double spent = first;
     for (int runs = 1; runs < limits.max_runs && (runs < limits.min_runs || spent < limits.spend); ++runs) {
-      const double seconds = executable.run(pointers, data.vars);
+      const double seconds = executable.run(own, data.vars);
       report.seconds = std::min(report.seconds, seconds);
       spent += seconds;
     }
@@ -64,9 +80,9 @@ TrialReport report_of(const std::string& message) {
   return {header.kind, header.seconds, message.substr(sizeof header)};
 }
 
-TrialReport trial_in_child(Executable& executable, const TrialData& data, const TrialLimits& limits,
-                           const OutputCheck& check) {
-  Child child([&](MessageLine& line) { line.send(message_of(trial_here(executable, data, limits, check))); });
+TrialReport trial_in_child(Executable& executable, const std::vector<int>& globals, const TrialData& data,
+                           const TrialLimits& limits, const OutputCheck& check) {
+  Child child([&](MessageLine& line) { line.send(message_of(trial_here(executable, globals, data, limits, check))); });
   const auto end = MessageLine::Clock::now() + std::chrono::duration_cast<MessageLine::Clock::duration>(
                                                    std::chrono::duration<double>(limits.timeout));
   std::string message;
@@ -80,9 +96,10 @@ TrialReport trial_in_child(Executable& executable, const TrialData& data, const 
 
 }  // namespace
 
-TrialReport run_trial(Executable& executable, const TrialData& data, const TrialLimits& limits, bool in_child,
-                      const OutputCheck& check) {
-  return in_child ? trial_in_child(executable, data, limits, check) : trial_here(executable, data, limits, check);
+TrialReport run_trial(Executable& executable, const std::vector<int>& globals, const TrialData& data,
+                      const TrialLimits& limits, bool in_child, const OutputCheck& check) {
+  return in_child ? trial_in_child(executable, globals, data, limits, check)
+                  : trial_here(executable, globals, data, limits, check);
 }
 
 }  // namespace quern

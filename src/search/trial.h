@@ -12,7 +12,8 @@ namespace quern {
 
 /// What a candidate runs on. It is left as it is: a trial writes to copies of the outputs.
 struct TrialData {
-  const Buffers* buffers = nullptr;  ///< in the order of Program::globals, filled
+  const Buffers* buffers = nullptr;  ///< filled
+  std::vector<int> globals;          ///< their numbers
   std::vector<size_t> outs;          ///< positions of those that the kernel writes
   VarValues vars;
 };
@@ -38,7 +39,8 @@ using OutputCheck = std::function<std::string(std::span<Buffer* const>)>;
 /// Runs a candidate and tells the time of its best run. With `check`, the first run's outputs are looked at; the report is Wrong
 /// if they are. Where the executable survives a fork (Device::survives_fork) that happens in a child process, and a candidate
 /// that crashes or never ends takes nothing down with it; elsewhere it happens here.
-TrialReport run_trial(Executable& executable, const TrialData& data, const TrialLimits& limits, bool in_child,
+/// `globals` are the candidate's own, some of the data's.
+TrialReport run_trial(Executable& executable, const std::vector<int>& globals, const TrialData& data, const TrialLimits& limits, bool in_child,
                       const OutputCheck& check = {});
 
 }  // namespace quern

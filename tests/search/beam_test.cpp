@@ -78,6 +78,7 @@ struct Beam : testing::Test {
   Beam() {
     buffers.push_back(std::make_unique<Buffer>(Scalar::Int32, 1));
     environment.data.buffers = &buffers;
+    environment.data.globals = {0};
     environment.data.outs = {0};
     environment.check = [](const Kernel&, std::span<Buffer* const> b) {
       return *reinterpret_cast<int32_t*>(b[0]->data()) == 1 ? "" : "not 1";
@@ -88,6 +89,7 @@ struct Beam : testing::Test {
       kernel.apply(opts);
       built.program = describe("pretended", lower(kernel.optimized_ast(), kernel.target()), kernel.target());
       built.program.source = to_string(opts);
+      built.program.globals = {0};  // the one buffer that there is here
       return built;
     };
     options.jobs = 2;

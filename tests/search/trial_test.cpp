@@ -35,12 +35,13 @@ struct Trial : testing::Test {
     buffers.push_back(std::make_unique<Buffer>(Scalar::Int32, 4));
     ints(*buffers[0])[0] = 7;
     data.buffers = &buffers;
+    data.globals = {0, 1};
     data.outs = {0};
   }
   static int32_t* ints(Buffer& b) { return reinterpret_cast<int32_t*>(b.data()); }
   TrialReport in_child(std::function<double(std::span<Buffer* const>)> script, const OutputCheck& check = {}) {
     Scripted executable(std::move(script));
-    return run_trial(executable, data, limits, true, check);
+    return run_trial(executable, data.globals, data, limits, true, check);
   }
   Buffers buffers;
   TrialData data;
@@ -50,11 +51,11 @@ struct Trial : testing::Test {
 TEST_F(Trial, tells_the_best_of_several_runs) {
   int runs = 0;
   Scripted executable([&](auto) { return ++runs == 3 ? 0.25 : 0.5; });
-  EXPECT_EQ(run_trial(executable, data, limits, false).seconds, 0.25);
+  EXPECT_EQ(run_trial(executable, data.globals, data, limits, false).seconds, 0.25);
   EXPECT_EQ(runs, limits.min_runs);
   runs = 0;
   Scripted quick([&](auto) { return 1e-9 * ++runs; });
-  EXPECT_EQ(run_trial(quick, data, limits, false).seconds, 1e-9);
+  EXPECT_EQ(run_trial(quick, data.globals, data, limits, false).seconds, 1e-9);
   EXPECT_EQ(runs, limits.max_runs);
 }
 
@@ -62,15 +63,29 @@ TEST_F(Trial, stops_after_one_run_that_is_hopeless) {
   int runs = 0;
   Scripted executable([&](auto) { return ++runs * 2.0; });
   limits.stop_above = 1;
-  EXPECT_EQ(run_trial(executable, data, limits, false).seconds, 2);
+  EXPECT_EQ(run_trial(executable, data.globals, data, limits, false).seconds, 2);
   EXPECT_EQ(runs, 1);
+}
+
+TEST_F(Trial, gives_a_candidate_the_buffers_it_takes) {
+  size_t given = 0;
+  Scripted executable([&](std::span<Buffer* const> b) {
+    given = b.size();
+    return static_cast<double>(ints(*b[0])[0]);
+  });
+  ints(*buffers[1])[0] = 3;
+  EXPECT_EQ(run_trial(executable, {1}, data, limits, false).seconds, 3);
+  EXPECT_EQ(given, 1u);
+  const TrialReport report = run_trial(executable, {0, 5}, data, limits, false);
+  EXPECT_EQ(report.kind, Kind::Failed);
+  EXPECT_THAT(report.note, HasSubstr("buffer 5"));
 }
 
 TEST_F(Trial, leaves_the_outputs_as_they_were_here_and_in_a_child) {
   auto script = [](std::span<Buffer* const> b) { return static_cast<double>(++ints(*b[0])[0]); };
   Scripted executable(script);
   // Each run sees what the one before wrote; the first the initial 7.
-  EXPECT_EQ(run_trial(executable, data, limits, false).seconds, 8);
+  EXPECT_EQ(run_trial(executable, data.globals, data, limits, false).seconds, 8);
   EXPECT_EQ(in_child(script).seconds, 8);
   EXPECT_EQ(ints(*buffers[0])[0], 7);
 }

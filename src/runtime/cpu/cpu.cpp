@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <vector>
 
 #include "quern/error.h"
@@ -36,18 +37,19 @@ std::byte* scratch_of_thread(int64_t bytes) {
 
 class CpuExecutable final : public Executable {
  public:
-  CpuExecutable(const Program& program, std::unique_ptr<Jit::Code> code, std::shared_ptr<Threads> threads)
+  CpuExecutable(const Program& program, std::shared_ptr<Jit> jit, std::shared_ptr<Threads> threads)
       : program_(program),
-        code_(std::move(code)),
+        jit_(std::move(jit)),
         threads_(std::move(threads)),
-        scratch_bytes_(scratch_bytes(program.linear)) {}
+        scratch_bytes_(scratch_bytes(program.linear)),
+        code_(compiled(program.source)) {}
 
   double run(std::span<Buffer* const> buffers, const VarValues& vars) override {
     check_launch(program_, buffers, vars);
     std::vector<void*> addresses;
     for (Buffer* b : buffers) addresses.push_back(b->data());
     std::vector<int64_t> values = variable_values(program_, vars);
-    const auto entry = code_->entry();
+    const auto entry = code_for(addresses).entry();
     const auto parts = program_.global_size ? static_cast<int32_t>(launch_dims(*program_.global_size, vars)[0]) : 1;
     auto start = std::chrono::steady_clock::now();
     const auto run_part = [&](int32_t part) {
@@ -61,10 +63,27 @@ class CpuExecutable final : public Executable {
   }
 
  private:
+  std::unique_ptr<Jit::Code> compiled(const std::string& source) const {
+    const std::string entry = "quern_entry";
+    return jit_->compile(source + llvm_entry(program_, entry), entry, effort_for(program_));
+  }
+
+  /// The code for buffers that stand where these do: memory that others lend may be aligned to its elements only.
+  const Jit::Code& code_for(const std::vector<void*>& addresses) {
+    const auto is_aligned = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % Buffer::kAlignment == 0; };
+    if (std::ranges::all_of(addresses, is_aligned)) return *code_;
+    std::call_once(unaligned_once_, [this] {
+      if (const std::optional<std::string> plain = without_streaming(program_.source)) unaligned_ = compiled(*plain);
+    });
+    return unaligned_ ? *unaligned_ : *code_;
+  }
+
   Program program_;
-  std::unique_ptr<Jit::Code> code_;
+  std::shared_ptr<Jit> jit_;
   std::shared_ptr<Threads> threads_;
   int64_t scratch_bytes_;
+  std::unique_ptr<Jit::Code> code_, unaligned_;
+  std::once_flag unaligned_once_;
 };
 
 class CpuDevice final : public Device {
@@ -83,9 +102,7 @@ class CpuDevice final : public Device {
   std::unique_ptr<Executable> compile(const Program& program) override {
     if (!accepts(*program.target))
       throw DeviceError("device CPU runs LLVM IR, and " + program.name + " is for target " + program.target->name);
-    const std::string entry = "quern_entry";
-    return std::make_unique<CpuExecutable>(
-        program, jit_->compile(program.source + llvm_entry(program, entry), entry, effort_for(program)), threads_);
+    return std::make_unique<CpuExecutable>(program, jit_, threads_);
   }
 
  private:
