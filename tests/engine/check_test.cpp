@@ -10,7 +10,7 @@
 namespace quern {
 namespace {
 
-// max over 4 of a[r, c] + b[r, c], where b is behind a mask that holds nowhere; that does not show any more where lanes are padded.
+// max over 4 of a[r, c] + b[r, c], where b is behind a mask that holds nowhere; that does not show any more where threads share it out.
 constexpr const char* kNeverRead =
     "UOp(Ops.SINK, dtypes.void, arg=None, src=(UOp(Ops.STORE, dtypes.void, arg=None, src=("
     "UOp(Ops.DEFINE_GLOBAL, dtypes.float.ptr(), arg=0, src=()),"
@@ -30,10 +30,10 @@ TEST(KernelCheck, compares_programs_that_take_different_buffers) {
   UOp ast = parse(graph, kNeverRead);
   const Target& target = find_target("cpu:avx512");
   const Kernel plain = optimize(ast, target, {.opts = "none"});
-  const Kernel padded = optimize(ast, target, {.opts = "PADTO(1,64) UPCAST(0,4) UPCAST(0,64)"});
-  ASSERT_NE(compile(plain).globals, compile(padded).globals);
+  const Kernel shared = optimize(ast, target, {.opts = "PADTO(1,64) UPCAST(0,4) UPCAST(0,64) THREAD(0,2)"});
+  ASSERT_NE(compile(plain).globals, compile(shared).globals);
   const std::shared_ptr<Device> device = open_device("INTERP");
-  for (const auto& order : {std::array{&plain, &padded}, std::array{&padded, &plain}}) {
+  for (const auto& order : {std::array{&plain, &shared}, std::array{&shared, &plain}}) {
     KernelCheck check(*device, 1);
     for (const Kernel* kernel : order) {
       const CheckResult result = check(*kernel);
