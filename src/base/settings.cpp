@@ -6,6 +6,8 @@
 
 #include <quern/error.h>
 
+#include "base/shown.h"
+
 namespace quern {
 
 namespace {
@@ -68,7 +70,7 @@ const SettingInfo& find(std::string_view name) {
     if (row.name == name) return row;
   std::string known;
   for (const SettingInfo& row : kTable) known += (known.empty() ? "" : ", ") + std::string(row.name);
-  throw Error("no setting is called '" + std::string(name) + "': there are " + known);
+  throw Error("no setting is called " + in_quotes(name) + ": there are " + known);
 }
 
 double to_number(const SettingInfo& row, std::string_view value) {
@@ -79,7 +81,7 @@ double to_number(const SettingInfo& row, std::string_view value) {
   const char* end = begin + value.size();
   auto [stop, error] = whole ? std::from_chars(begin, end, integer) : std::from_chars(begin, end, number);
   if (error != std::errc{} || stop != end || std::isnan(number))
-    throw Error("setting " + std::string(row.name) + " takes a number, not '" + std::string(value) + "'");
+    throw Error("setting " + std::string(row.name) + " takes a number, not " + in_quotes(value));
   if (whole ? integer < row.min || integer > row.max
             : number < static_cast<double>(row.min) || number > static_cast<double>(row.max))
     throw Error("setting " + std::string(row.name) + " takes " + std::to_string(row.min) + " to " +
@@ -101,6 +103,8 @@ std::span<const SettingInfo> all_settings() { return kTable; }
 
 void Settings::set(std::string_view name, std::string_view value) {
   const SettingInfo& row = find(name);
+  if (value.find('\0') != value.npos)
+    throw Error("setting " + std::string(row.name) + " takes text without zero bytes, not " + in_quotes(value));
   const double number = row.type == SettingType::Text ? 0 : to_number(row, value);
   values_[std::string(name)] = Value{std::string(value), number};
 }

@@ -6,6 +6,7 @@
 
 #include "quern/error.h"
 
+#include "base/shown.h"
 #include "engine/compile.h"
 #include "engine/compiled_kernel.h"
 #include "engine/device_handle.h"
@@ -70,8 +71,8 @@ void expect_function_name(const std::string& name) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
   };
   if (name.empty() || name.size() > kLongest || !std::ranges::all_of(name, fits) || (name[0] >= '0' && name[0] <= '9'))
-    throw InvalidKernel("a function's name has up to 128 letters, digits and _, and starts with no digit: not '" +
-                        name + "'");
+    throw InvalidKernel("a function's name has up to 128 letters, digits and _, and starts with no digit: not " +
+                        in_quotes(name));
 }
 
 }  // namespace

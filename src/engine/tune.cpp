@@ -136,6 +136,8 @@ std::optional<TuningResult> known_opts(UOp ast, const Target& target, const Opti
 
 TuneResult tune(const KernelGraph& kernel, const TuneOptions& options) {
   if (options.beam < 1) throw Error("a search needs a beam of at least 1, not " + std::to_string(options.beam));
+  if (!(options.seconds >= 0))  // nor is NaN a time
+    throw Error("a search takes at least 0 seconds, not " + std::to_string(options.seconds));
   const std::shared_ptr<Device> device = open_device(options.device);
   const Target& target = target_for(*device, options.target);
   std::unique_ptr<TuningDatabase> database;

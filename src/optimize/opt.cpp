@@ -7,6 +7,8 @@
 
 #include "quern/error.h"
 
+#include "base/shown.h"
+
 namespace quern {
 namespace {
 
@@ -21,7 +23,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
-  throw OptError(fmt::format("'{}' is not an opt: {}", text, why));
+  throw OptError(fmt::format("{} is not an opt: {}", in_quotes(text), why));
 }
 
 int parse_number(std::string_view text, std::string_view whole) {
@@ -29,7 +31,7 @@ int parse_number(std::string_view text, std::string_view whole) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
-    refuse(whole, fmt::format("'{}' is not a number", text));
+    refuse(whole, fmt::format("{} is not a number", in_quotes(text)));
   return value;
 }
 
@@ -59,7 +61,7 @@ Opt parse_opt(std::string_view text) {
   size_t op = 0;
   while (op < kOptNames.size() && kOptNames[op] != name) ++op;
   if (op == kOptNames.size())
-    refuse(whole, fmt::format("no opt is called '{}'; there are: {}", name, fmt::join(kOptNames, ", ")));
+    refuse(whole, fmt::format("no opt is called {}; there are: {}", in_quotes(name), fmt::join(kOptNames, ", ")));
   Opt opt{static_cast<OptOp>(op), std::nullopt, std::nullopt};
   if (open != whole.npos) {
     if (whole.back() != ')') refuse(whole, "the closing ')' is missing");

@@ -6,6 +6,7 @@
 
 #include "quern/error.h"
 
+#include "base/shown.h"
 #include "runtime/cached_device.h"
 #include "runtime/clang/clang.h"
 #include "runtime/cuda/cuda.h"
@@ -39,8 +40,9 @@ DeviceInfo describe_clang(const Settings& settings) {
   std::optional<std::string> compiler = CCompiler::available(settings);
   if (compiler) return {"CLANG", true, "C through " + *compiler};
   std::string wanted = settings.text("CC");
-  return {"CLANG", false,
-          wanted.empty() ? "no clang or cc is on the PATH" : "no compiler '" + wanted + "' (setting CC) is found"};
+  return {
+      "CLANG", false,
+      wanted.empty() ? "no clang or cc is on the PATH" : "no compiler " + in_quotes(wanted) + " (setting CC) is found"};
 }
 
 #ifndef QUERN_HAVE_OPENCL
@@ -103,7 +105,7 @@ std::shared_ptr<Device> open_device(std::string_view name, const Settings& setti
     }
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  throw DeviceError("no device is called '" + std::string(name) + "': there are " + known);
+  throw DeviceError("no device is called " + in_quotes(name) + ": there are " + known);
 }
 
 }  // namespace quern

@@ -11,6 +11,7 @@
 
 #include "base/digest.h"
 #include "base/kept_file.h"
+#include "base/shown.h"
 #include "base/sqlite.h"
 #include "optimize/opt.h"
 
@@ -125,6 +126,8 @@ struct TuningDatabase::Connection {
 };
 
 TuningDatabase::TuningDatabase(const fs::path& file) : file_(file) {
+  if (file.native().find('\0') != std::string::npos)
+    throw Error("a file's name has no zero bytes: not " + in_quotes(file.native()));
   std::error_code error;
   if (file.has_parent_path()) fs::create_directories(file.parent_path(), error);
   if (error) throw Error(file.parent_path().string() + ": " + error.message());

@@ -4,6 +4,7 @@
 
 #include "quern/error.h"
 
+#include "base/shown.h"
 #include "target/tensor_cores.h"
 
 namespace quern {
@@ -207,7 +208,8 @@ const Target& with_tf32(const Target& target) {
 const Target& find_target(std::string_view name) {
   for (const Target& t : all_targets())
     if (t.name == name) return t;
-  throw DeviceError(fmt::format("no target is called '{}'; there are: {}", name, fmt::join(target_names(), ", ")));
+  throw DeviceError(
+      fmt::format("no target is called {}; there are: {}", in_quotes(name), fmt::join(target_names(), ", ")));
 }
 
 const Target& own_cpu_target() {

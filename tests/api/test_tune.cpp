@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -69,6 +70,9 @@ TEST_F(Tune, refuses_what_cannot_be_tuned) {
   EXPECT_THROW(tune(matvec(), {.device = "NONE"}), DeviceError);
   EXPECT_THROW(tune(matvec(), {.target = "metal"}), DeviceError);
   EXPECT_THROW(tune(matvec(), {.beam = 0}), Error);
+  EXPECT_THROW(tune(matvec(), {.seconds = -1}), Error);
+  EXPECT_THROW(tune(matvec(), {.seconds = std::numeric_limits<double>::quiet_NaN()}), Error);
+  EXPECT_THROW(tune(matvec(), {.database = std::string("a\0b", 3)}), Error);
   EXPECT_THROW(tune(matvec(), {.database = "/dev/null/tuned.db"}), Error);
 }
 

@@ -48,6 +48,8 @@ TEST(Settings, refuse_unknown_names_and_values_of_another_type_or_range) {
   EXPECT_EQ(refusal("BEAM_MIN_PROGRESS", "nan"), "setting BEAM_MIN_PROGRESS takes a number, not 'nan'");
   EXPECT_EQ(refusal("BEAM_MIN_PROGRESS", "-1"), "setting BEAM_MIN_PROGRESS takes 0 to 1000000, not -1");
   EXPECT_EQ(refusal("TC", "99999999999999999999"), "setting TC takes a number, not '99999999999999999999'");
+  EXPECT_EQ(refusal("QUERN_TUNED", std::string_view("a\0b", 3)),
+            "setting QUERN_TUNED takes text without zero bytes, not 'a?b'");
 }
 
 TEST(Settings, have_a_default_of_their_type_a_help_text_and_a_name_of_their_own) {
