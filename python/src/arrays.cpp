@@ -49,7 +49,10 @@ DataType type_named(std::string_view name) {
     if (name == to_string(row.type) || name == row.also) return row.type;
     known += (known.empty() ? "" : ", ") + std::string(row.also);
   }
-  throw nb::value_error(("no type is called '" + std::string(name) + "'; there are: " + known).c_str());
+  constexpr size_t kShown = 40;
+  const auto shown = nb::cast<std::string>(
+      nb::repr(nb::bytes(name.data(), std::min(name.size(), kShown)).attr("decode")("utf-8", "replace")));
+  throw nb::value_error(("no type is called " + shown + "; there are: " + known).c_str());
 }
 
 std::string text_of(nb::dlpack::dtype t) {
@@ -69,9 +72,9 @@ std::string tuple_text(size_t n, Get get) {
 }
 
 bool is_contiguous(const AnyArray& a) {
+  if (a.size() == 0) return true;
   int64_t expected = 1;
   for (size_t i = a.ndim(); i-- > 0;) {
-    if (a.shape(i) == 0) return true;
     if (a.shape(i) != 1 && a.stride(i) != expected) return false;
     expected *= static_cast<int64_t>(a.shape(i));
   }
@@ -93,25 +96,48 @@ std::optional<A> try_import(nb::handle source) {
   return yes ? std::optional(std::move(array)) : std::nullopt;
 }
 
-nb::object exported(const HostArray& a, bool numpy) {
+/// ": its __dlpack__ raises BufferError: ..." where it does. What is no Exception, KeyboardInterrupt, is raised.
+std::string why_not(nb::handle object) {
+  if (!nb::hasattr(object, "__dlpack__")) return {};
+  try {
+    object.attr("__dlpack__")();
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_Exception)) throw;
+    return ": its __dlpack__ raises " + text_of(e.value()) + ": " + nb::cast<std::string>(nb::str(e.value()));
+  }
+  return {};
+}
+
+void expect_axes(size_t axes) {
+  constexpr size_t kMost = 64;  // as NumPy 2
+  if (axes > kMost)
+    throw nb::value_error(
+        ("an array has up to " + std::to_string(kMost) + " axes, not " + std::to_string(axes)).c_str());
+}
+
+template <class Framework>
+nb::object exported(const HostArray& a) {
   const Array& array = a.array();
   const nb::dlpack::dtype type = dlpack_type(array.type);
   const size_t n = a.shape().size();
   const size_t* shape = a.shape().data();
-  if (numpy) {
-    if (array.writable) return nb::cast(nb::ndarray<nb::numpy>(array.data, n, shape, a.owner(), nullptr, type));
-    return nb::cast(nb::ndarray<nb::numpy, nb::ro>(array.data, n, shape, a.owner(), nullptr, type));
-  }
-  if (array.writable)
-    return nb::cast(nb::ndarray<nb::array_api>(array.data, n, shape, a.owner(), nullptr, type, nb::device::cpu::value));
-  return nb::cast(
-      nb::ndarray<nb::array_api, nb::ro>(array.data, n, shape, a.owner(), nullptr, type, nb::device::cpu::value));
+  constexpr int kDevice = nb::device::cpu::value;
+  if (array.writable) return nb::cast(nb::ndarray<Framework>(array.data, n, shape, a.owner(), nullptr, type, kDevice));
+  return nb::cast(nb::ndarray<Framework, nb::ro>(array.data, n, shape, a.owner(), nullptr, type, kDevice));
 }
 
 std::string repr(const HostArray& a) {
   const Array& array = a.array();
   return "Buffer(" + std::string(to_string(array.type)) + ", " +
          tuple_text(a.shape().size(), [&](size_t i) { return a.shape()[i]; }) + (array.writable ? ")" : ", read-only)");
+}
+
+nb::object numpy_array(const HostArray& a) {
+  nb::object made = exported<nb::numpy>(a);
+  // Of what it has no type for, or has fewer axes than, NumPy makes an array of one Python object.
+  if (nb::cast<std::string>(made.attr("dtype").attr("kind")) == "O")
+    throw nb::type_error(("NumPy has no array for " + repr(a)).c_str());
+  return made;
 }
 
 }  // namespace
@@ -124,13 +150,15 @@ HostArray::HostArray(nb::handle object, const std::string& as) {
     throw nb::type_error(
         ("a " + text_of(object) +
          " is no array in host memory: it gives its memory neither through DLPack nor as a buffer of plain "
-         "numbers in this machine's byte order")
+         "numbers in this machine's byte order" +
+         why_not(object))
             .c_str());
   AnyArray& a = *imported;
   if (a.device_type() != nb::device::cpu::value && a.device_type() != nb::device::none::value)
     throw nb::type_error(("the memory of this " + text_of(object) + " is not the host's (DLPack device " +
                           std::to_string(a.device_type()) + ")")
                              .c_str());
+  expect_axes(a.ndim());
   const size_t bytes = static_cast<size_t>(a.dtype().bits) * a.dtype().lanes / 8;
   if (as.empty()) {
     const std::optional<DataType> type = type_of(a.dtype());
@@ -157,6 +185,7 @@ HostArray::HostArray(nb::handle object, const std::string& as) {
 }
 
 HostArray HostArray::zeros(const std::vector<size_t>& shape, const std::string& name) {
+  expect_axes(shape.size());
   HostArray a;
   a.shape_ = shape;
   a.array_.type = type_named(name);
@@ -225,12 +254,11 @@ void bind_arrays(nb::module_& m) {
       .def_prop_ro("nbytes", [](const HostArray& a) { return a.array().elements * size_of(a.array().type); })
       .def_prop_ro(
           "writable", [](const HostArray& a) { return a.array().writable; }, "Whether a kernel may write it.")
-      .def(
-          "numpy", [](const HostArray& a) { return exported(a, true); }, nb::sig("def numpy(self) -> object"),
-          "The same memory as a NumPy array.")
+      .def("numpy", numpy_array, nb::sig("def numpy(self) -> object"),
+           "The same memory as a NumPy array. Raises TypeError where NumPy has none: of bfloat16.")
       .def(
           "__dlpack__",
-          [](const HostArray& a, nb::kwargs kwargs) { return exported(a, false).attr("__dlpack__")(**kwargs); },
+          [](const HostArray& a, nb::kwargs kwargs) { return exported<nb::array_api>(a).attr("__dlpack__")(**kwargs); },
           nb::sig("def __dlpack__(self, **kwargs: object) -> object"),
           "The same memory for numpy.from_dlpack and its like.")
       .def(

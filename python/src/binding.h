@@ -11,6 +11,36 @@ namespace quern::python {
 
 namespace nb = nanobind;
 
+// Other threads run Python while Quern works. A thread that wants the interpreter back when it has ended never gets it: CPython (before
+// 3.14) unwinds such a thread's stack, and the process ends if that goes through a destructor. Here it waits for the end instead.
+
+/// Without the GIL while it lives.
+class ReleasedGil {
+ public:
+  ReleasedGil() : state_(PyEval_SaveThread()) {}
+  ~ReleasedGil();
+  ReleasedGil(const ReleasedGil&) = delete;
+  ReleasedGil& operator=(const ReleasedGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// With the GIL while it lives, in any thread.
+class TakenGil {
+ public:
+  TakenGil();
+  ~TakenGil() { PyGILState_Release(state_); }
+  TakenGil(const TakenGil&) = delete;
+  TakenGil& operator=(const TakenGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+/// For a thread that is being unwound: to the process's end, which is near.
+[[noreturn]] void wait_for_the_end();
+
 /// Host memory that Python owns: of any object that gives it through DLPack or the buffer protocol. Never a copy.
 class HostArray {
  public:

@@ -19,7 +19,7 @@ using Variables = std::map<std::string, int64_t>;
 
 double run(const CompiledKernel& kernel, nb::args args, const Variables& vars) {
   const Arguments arguments(args);
-  nb::gil_scoped_release release;
+  const ReleasedGil released;
   return kernel.run(arguments.arrays, vars);
 }
 
@@ -29,7 +29,7 @@ class Progress {
   explicit Progress(nb::object callback) : callback_(std::move(callback)) {}
 
   bool operator()(const TuneProgress& p) {
-    nb::gil_scoped_acquire acquire;
+    const TakenGil taken;
     try {
       if (PyErr_CheckSignals() != 0) nb::raise_python_error();
       if (callback_.is_none()) return true;
@@ -37,6 +37,7 @@ class Progress {
       return go_on.is_none() || nb::cast<bool>(nb::bool_(go_on));
     } catch (...) {
       raised_ = std::current_exception();
+      if (!raised_) wait_for_the_end();  // this thread is unwound
       return false;
     }
   }
@@ -67,7 +68,7 @@ TuneResult tune_kernel(nb::handle kernel, const std::string& device, const std::
   options.progress = [&state](const TuneProgress& p) { return state(p); };
   TuneResult result;
   {
-    nb::gil_scoped_release release;
+    const ReleasedGil released;
     result = tune(graph, options);
   }
   state.raise();
@@ -87,7 +88,7 @@ void bind_devices(nb::module_& m) {
 
   nb::class_<DeviceHandle>(m, "_Device", "An open device; quern.Device opens one.")
       .def(nb::init<const std::string&, const SettingValues&>(), nb::arg("name"), nb::arg("settings"),
-           nb::call_guard<nb::gil_scoped_release>())
+           nb::call_guard<ReleasedGil>())
       .def_prop_ro("name", &DeviceHandle::name)
       .def_prop_ro("target", &DeviceHandle::target, "What it compiles for by itself.")
       .def("accepts", &DeviceHandle::accepts, nb::arg("target"),

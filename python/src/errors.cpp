@@ -26,9 +26,12 @@ PyObject* make_class(nb::module_& m, const char* name, PyObject* base, const cha
   return type;
 }
 
-nb::object instance(PyObject* type, const Error& error) {
-  return nb::handle(type)(nb::cast(std::string(error.what()).c_str()));
+/// Messages have names of files and what compilers say, in whatever encoding.
+nb::object text(std::string_view message) {
+  return nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
 }
+
+nb::object instance(PyObject* type, const Error& error) { return nb::handle(type)(text(error.what())); }
 void raise(PyObject* type, nb::object value) { PyErr_SetObject(type, value.ptr()); }
 
 void translate(const std::exception_ptr& thrown, void*) {
@@ -38,7 +41,7 @@ void translate(const std::exception_ptr& thrown, void*) {
     nb::object value = instance(classes.parse, e);
     value.attr("line") = e.line();
     value.attr("column") = e.column();
-    value.attr("expected") = nb::str(e.expected().c_str());
+    value.attr("expected") = text(e.expected());
     raise(classes.parse, value);
   } catch (const InvalidKernel& e) {
     raise(classes.invalid_kernel, instance(classes.invalid_kernel, e));
@@ -46,7 +49,7 @@ void translate(const std::exception_ptr& thrown, void*) {
     raise(classes.opt, instance(classes.opt, e));
   } catch (const CompileError& e) {
     nb::object value = instance(classes.compile, e);
-    value.attr("log") = nb::str(e.log().c_str());
+    value.attr("log") = text(e.log());
     raise(classes.compile, value);
   } catch (const DeviceError& e) {
     raise(classes.device, instance(classes.device, e));

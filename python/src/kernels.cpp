@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
@@ -66,7 +67,12 @@ void bind_parts(nb::module_& m) {
       .def("__repr__", [](const PlanOpt& o) { return "<quern.Opt " + text_of(o) + ">"; })
       .def(
           "__eq__", [](const PlanOpt& a, const PlanOpt& b) { return text_of(a) == text_of(b); }, nb::is_operator())
-      .def("__hash__", [](const PlanOpt& o) { return std::hash<std::string>()(text_of(o)); });
+      .def("__hash__", [](const PlanOpt& o) { return std::hash<std::string>()(text_of(o)); })
+      .def("__getstate__", [](const PlanOpt& o) { return std::tuple(o.op, o.axis, o.amount); })
+      .def("__setstate__",
+           [](PlanOpt& o, const std::tuple<std::string, std::optional<int>, std::optional<int>>& parts) {
+             new (&o) PlanOpt{std::get<0>(parts), std::get<1>(parts), std::get<2>(parts)};
+           });
 
   nb::class_<PlanAxis>(m, "Axis", "An axis of a kernel: its size, and how it runs.")
       .def_prop_ro(
@@ -142,7 +148,7 @@ void bind_program(nb::module_& m) {
       .def(
           "load",
           [](const KernelProgram& p, const std::variant<std::string, DeviceHandle>& device) {
-            nb::gil_scoped_release release;
+            const ReleasedGil released;
             if (const std::string* name = std::get_if<std::string>(&device)) return p.compile(*name);
             return p.compile(std::get<DeviceHandle>(device));
           },
@@ -166,11 +172,11 @@ void bind_plan(nb::module_& m) {
           [](KernelPlan* self, nb::handle ast, const std::string& target, int tensor_cores, bool allow_tf32) {
             if (nb::isinstance<nb::str>(ast)) {
               auto text = nb::cast<std::string>(ast);
-              nb::gil_scoped_release release;
+              const ReleasedGil released;
               new (self) KernelPlan(std::move(text), target, {tensor_cores, allow_tf32});
             } else {
               const KernelGraph graph = graph_of(ast);
-              nb::gil_scoped_release release;
+              const ReleasedGil released;
               new (self) KernelPlan(graph, target, {tensor_cores, allow_tf32});
             }
           },
@@ -195,13 +201,13 @@ void bind_plan(nb::module_& m) {
       .def(
           "apply_opts", [](KernelPlan& k, const std::string& opts) { k.apply(opts); }, nb::arg("opts"),
           "Applies opts separated by spaces. Raises OptError; those before the one that does not apply stay.")
-      .def("optimize", &KernelPlan::optimize, nb::arg("opts") = "heuristic", nb::call_guard<nb::gil_scoped_release>(),
+      .def("optimize", &KernelPlan::optimize, nb::arg("opts") = "heuristic", nb::call_guard<ReleasedGil>(),
            "On a kernel without opts: applies \"heuristic\" (tensor cores where they fit, else the heuristics of "
            "tinygrad 0.10.0), \"none\" "
            "(only what the target demands), or a list, \"UPCAST(0,4) LOCAL(1,8)\". Raises OptError.")
-      .def("required_optimizations", &KernelPlan::apply_required, nb::call_guard<nb::gil_scoped_release>(),
+      .def("required_optimizations", &KernelPlan::apply_required, nb::call_guard<ReleasedGil>(),
            "What the target demands before anything else (images: an upcast of 4).")
-      .def("hand_coded_optimizations", &KernelPlan::apply_hand_coded, nb::call_guard<nb::gil_scoped_release>(),
+      .def("hand_coded_optimizations", &KernelPlan::apply_hand_coded, nb::call_guard<ReleasedGil>(),
            "The heuristics of tinygrad 0.10.0, with their required optimizations.")
       .def(
           "apply_tensor_cores",
@@ -236,7 +242,7 @@ void bind_plan(nb::module_& m) {
            "lanes or threads are left out.")
       .def_prop_ro("text", &KernelPlan::kernel_text, "The kernel itself in the notation of tinygrad 0.10.0.")
       .def_prop_ro("optimized_text", &KernelPlan::optimized_text, "The same with every view in the laid out shape.")
-      .def("compile", &KernelPlan::compile, nb::arg("name") = "", nb::call_guard<nb::gil_scoped_release>(),
+      .def("compile", &KernelPlan::compile, nb::arg("name") = "", nb::call_guard<ReleasedGil>(),
            "Lowers and renders it; the function has this name, or its own. Raises InvalidKernel for a name that is "
            "none, or where the "
            "target cannot express the kernel.")
@@ -262,7 +268,7 @@ KernelGraph graph_of(nb::handle kernel) {
         ("a kernel is a Graph or text, not a " + nb::cast<std::string>(nb::str(kernel.type().attr("__name__"))))
             .c_str());
   const auto text = nb::cast<std::string>(kernel);
-  nb::gil_scoped_release release;
+  const ReleasedGil released;
   return KernelGraph::from_text(text);
 }
 
@@ -278,7 +284,7 @@ void bind_kernels(nb::module_& m) {
            [](KernelGraph& g, const std::string& text) { new (&g) KernelGraph(KernelGraph::from_text(text)); });
   m.def(
       "parse", [](const std::string& text) { return KernelGraph::from_text(text); }, nb::arg("text"),
-      nb::call_guard<nb::gil_scoped_release>(),
+      nb::call_guard<ReleasedGil>(),
       "Reads a kernel in the notation of tinygrad 0.10.0 (the repr of its AST). Raises ParseError with the place, or "
       "InvalidKernel.");
   bind_program(m);
