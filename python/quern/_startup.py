@@ -20,8 +20,11 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module) -> None:
         self._loader.exec_module(module)
         module.__spec__.loader = self._loader
+        mode = os.environ.get("QUERN_TINYGRAD", "1")
+        if mode not in ("1", "compare"):
+            raise ValueError(f"QUERN_TINYGRAD takes 0, 1 or compare, not {mode!r}")
         import quern.tinygrad
-        quern.tinygrad.install(compare=os.environ["QUERN_TINYGRAD"] == "compare")
+        quern.tinygrad.install(compare=mode == "compare")
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -270,3 +270,26 @@ def test_scripts_run_with_quern(tmp_path):
     assert run(tmp_path, "-m", "quern.tinygrad", "--compare") == ["True", "12.0"]
     assert run(tmp_path, QUERN_TINYGRAD="1") == ["True", "12.0"]
     assert run(tmp_path, QUERN_TINYGRAD="0") == ["False", "12.0"]
+
+
+@pytest.mark.parametrize("arguments,mode,status,why", [
+    (["-c", "import tinygrad"], "yes", 1, "QUERN_TINYGRAD takes 0, 1 or compare, not 'yes'"),
+    (["-m", "quern.tinygrad", "--comapre", "script.py"], "0", 2, "there is no option --comapre"),
+    (["-m", "quern.tinygrad"], "0", 2, "runs a program of tinygrad's with Quern"),
+])
+def test_modes_and_options_that_there_are_not(arguments, mode, status, why):
+    done = subprocess.run([sys.executable, *arguments], text=True, capture_output=True, env={**os.environ, "QUERN_TINYGRAD": mode},
+                          check=False)
+    assert done.returncode == status and why in done.stderr
+
+
+def test_what_is_no_kernel_is_refused(installed, monkeypatch):
+    for wrong in (None, 3, "UOp()"):
+        with pytest.raises(TypeError, match="a kernel's AST is a UOp, not a"):
+            Kernel(wrong, opts=renderers()[0])
+    with pytest.raises(quern.InvalidKernel, match="CONST"):
+        Kernel(UOp(Ops.CONST, dtypes.int, arg=3).sink(), opts=renderers()[0])
+    monkeypatch.setenv("QUERN_BEAM_SECONDS", "soon")
+    from tinygrad.engine.search import beam_search
+    with pytest.raises(ValueError, match="QUERN_BEAM_SECONDS takes a number of seconds, not 'soon'"):
+        beam_search(Kernel(asts(Tensor.empty(6, 4, device="CLANG") + 1)[0], opts=renderers()[0]), [], 1, disable_cache=True)

@@ -17,6 +17,9 @@ def main() -> None:
     if not arguments or arguments[0] in ("-h", "--help") or arguments == ["-m"]:
         print(__doc__, file=sys.stderr)
         sys.exit(0 if arguments[:1] in (["-h"], ["--help"]) else 2)
+    if arguments[0].startswith("-") and arguments[0] != "-m":
+        print(f"there is no option {arguments[0]}\n\n{__doc__}", file=sys.stderr)
+        sys.exit(2)
     install(compare=compare)
     if arguments[0] == "-m":
         sys.argv = arguments[1:]

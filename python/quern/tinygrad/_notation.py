@@ -21,6 +21,8 @@ def _arg_text(node: UOp) -> str:
 
 def notation(root: UOp) -> str:
     """The kernel in tinygrad's own notation, on one line: a node with more than one user is named where it stands first."""
+    if not isinstance(root, UOp):
+        raise TypeError(f"a kernel's AST is a UOp, not a {type(root).__name__}")
     return _native._notation(root, _op_text, _dtype_text, _arg_text)
 
 

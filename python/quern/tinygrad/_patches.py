@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 
 import quern
@@ -108,6 +109,14 @@ def _clang_compile(original):
     return compile
 
 
+def _beam_seconds() -> float:
+    text = os.environ.get("QUERN_BEAM_SECONDS", "600")
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"QUERN_BEAM_SECONDS takes a number of seconds, not {text!r}") from None
+
+
 def _beam_search(original):
     @functools.wraps(original)
     def beam_search(lin: Kernel, rawbufs: list[Buffer], amt: int, allow_test_size: bool = True,
@@ -123,7 +132,7 @@ def _beam_search(original):
         if opts is None:
             try:
                 found = quern.tune(text, device=device, target=target_of(lin.opts), beam=amt,
-                                   seconds=getenv("QUERN_BEAM_SECONDS", 600.0))
+                                   seconds=_beam_seconds())
             except quern.Error as e:
                 attach_kernel(e, text, target_of(lin.opts), "")
                 raise
