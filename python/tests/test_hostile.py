@@ -95,6 +95,22 @@ def test_a_search_takes_a_time_and_a_file_that_can_be():
             quern.tune(add_kernel(), device="INTERP", database=database, seconds=1)
 
 
+def test_a_device_with_threads_of_its_own_is_refused_in_a_forked_process():
+    device_or_skip("OPENCL")
+    kernel = quern.compile(add_kernel(), "OPENCL")
+    arrays = [numpy.zeros(64, "f4") for _ in range(3)]
+    kernel.run(*arrays)
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            kernel.run(*arrays)
+        except BaseException as e:
+            os.write(writing, f"{type(e).__name__}: {e}".encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 1000).startswith(b"DeviceError: device OPENCL was opened by process")
+
+
 def test_opts_and_errors_are_copied_and_pickled_and_what_is_open_is_not():
     for opt in (quern.Opt("UPCAST", 0, 4), quern.Opt("NOLOCALS")):
         assert copy.copy(opt) == copy.deepcopy(opt) == pickle.loads(pickle.dumps(opt)) == opt

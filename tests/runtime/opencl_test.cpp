@@ -9,6 +9,7 @@
 
 #include "quern/error.h"
 
+#include "base/child.h"
 #include "linear_programs.h"
 #include "run_program.h"
 #ifdef QUERN_HAVE_OPENCL
@@ -290,6 +291,22 @@ TEST_F(OpenCl, the_drivers_llvm_and_ours_live_in_one_process) {
     EXPECT_EQ(run_twice_and_one(*a), wanted());
     EXPECT_EQ(run_twice_and_one(*c), wanted());
     EXPECT_EQ(run_twice_and_one(*d), wanted());
+  }
+}
+
+TEST_F(OpenCl, a_process_forked_from_the_one_that_opened_it_is_refused) {
+  ByHand p = twice_and_one();
+  std::unique_ptr<Executable> executable = device->compile(p.program);
+  EXPECT_EQ(run_twice_and_one(*executable), wanted());
+  Child child([&](MessageLine& line) {
+    line.send(error_of([&] { run_twice_and_one(*executable); }));
+    line.send(error_of([&] { device->compile(p.program); }));
+  });
+  for (int i = 0; i < 2; ++i) {
+    std::string said;
+    ASSERT_EQ(child.line().receive(said, MessageLine::Clock::now() + std::chrono::seconds(20)),
+              MessageLine::Reading::Message);
+    EXPECT_THAT(said, AllOf(HasSubstr("device OPENCL was opened by process"), HasSubstr("has to be opened here")));
   }
 }
 

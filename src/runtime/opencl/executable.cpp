@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <unistd.h>
+
 #include "quern/error.h"
 
 namespace quern::opencl {
@@ -19,7 +21,7 @@ std::string triple(const std::array<size_t, 3>& v) {
 
 }  // namespace
 
-Session::Session(const Found& device) : found(device) {
+Session::Session(const Found& device) : found(device), process(getpid()) {
   cl_device_id id = found.device;
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                               reinterpret_cast<cl_context_properties>(found.platform), 0};
@@ -39,6 +41,12 @@ Session::Session(const Found& device) : found(device) {
   options = "-cl-std=CL1.2";
   auto floats = device_value<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG);
   if ((floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+}
+
+void Session::expect_own_process() const {
+  if (getpid() != process)
+    throw DeviceError("device OPENCL was opened by process " + std::to_string(process) +
+                      ", which forked this one: it has to be opened here");
 }
 
 bool Session::has_extension(std::string_view name) const {
@@ -225,6 +233,7 @@ double OpenClExecutable::launch(const Dims& dims) {
 }
 
 double OpenClExecutable::run(std::span<Buffer* const> buffers, const VarValues& vars) {
+  session_->expect_own_process();
   check_launch(program_, buffers, vars);
   Dims dims = dims_of(vars);
   std::lock_guard lock(mutex_);

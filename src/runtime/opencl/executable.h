@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "runtime/device.h"
 #include "runtime/opencl/platforms.h"
 
@@ -26,6 +28,10 @@ struct Session {
   std::string options;     ///< of the compiler
   std::string extensions;  ///< each between spaces
   bool has_extension(std::string_view name) const;
+
+  pid_t process;  ///< that opened it
+  /// Drivers have threads, which a forked process does not: there it would wait for them for ever. Throws DeviceError in one.
+  void expect_own_process() const;
 };
 
 /// Runs one kernel on a queue of its own. Runs of several threads follow each other.

@@ -22,6 +22,7 @@ class OpenClDevice final : public Device {
   bool accepts(const Target& target) const override { return target.dialect == Dialect::OpenCl; }
 
   std::unique_ptr<Executable> compile(const Program& program) override {
+    session_->expect_own_process();
     expect_runnable(program);
     const char* source = program.source.c_str();
     size_t length = program.source.size();
@@ -39,6 +40,7 @@ class OpenClDevice final : public Device {
   }
 
   std::unique_ptr<Executable> load(const Program& program, std::string_view binary) override {
+    session_->expect_own_process();
     expect_runnable(program);
     const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
     size_t length = binary.size();
