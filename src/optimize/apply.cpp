@@ -237,7 +237,7 @@ std::vector<int> Kernel::packed_axes(size_t buffer, int axis) const {
     const AxisKind kind = axes_[static_cast<size_t>(i)].kind;
     return kind == AxisKind::Unroll ? 1 : kind == AxisKind::Upcast ? 2 : kind == AxisKind::Partial ? 3 : 0;
   };
-  std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return rank(a) < rank(b); });
+  std::ranges::sort(axes, {}, [&](int i) { return std::pair(rank(i), i); });
   return axes;
 }
 

@@ -38,6 +38,17 @@ int64_t largest_divisor(int64_t size, std::initializer_list<int64_t> amounts) {
   return 1;
 }
 
+/// Vectors of accumulators, or of what is stored, that are computed together.
+struct Tile {
+  std::optional<int> row;  ///< the axis of its rows
+  int64_t rows = 1, columns = 1;
+  int64_t width = 1;  ///< lanes of a vector
+  int64_t of = 0;     ///< the size of the vectors' axis, padded
+  bool can_pad = false;
+  bool gathers = false;    ///< some load jumps along the lanes
+  bool is_shared = false;  ///< some load is the same for all rows
+};
+
 }  // namespace
 
 /// How the kernel's buffers move along its axes.
@@ -127,6 +138,13 @@ struct Kernel::CpuLayout {
     return both;
   }
 
+  int64_t size(int axis) const { return size_of(kernel.axes_[static_cast<size_t>(axis)]); }
+
+  void choose_rows(int vector, Tile& tile) const;
+  bool choose_width(int vector, Tile& tile) const;
+  void choose_strip(Tile& tile) const;
+  void choose_tile(Tile& tile) const;
+
   const Kernel& kernel;
   Graph& graph;
   std::vector<BufferAt> buffers;
@@ -163,7 +181,7 @@ void Kernel::cpu_optimizations() {
   if (vector && *vector >= first_reduce()) {
     reduce_on_lanes(*vector, lanes);
   } else if (vector) {
-    tile_registers(*vector, lanes);
+    tile_registers(*vector);
   }
   share_among_threads(work);
 }
@@ -230,109 +248,132 @@ void Kernel::reduce_on_lanes(int axis, int lanes) {
     apply_if_legal(OptOp::UPCAST, row, n);  // from the last: what becomes of one moves no other
 }
 
-/// Vectors along an axis of the output, and rows of them along another one if loads are shared by rows.
-void Kernel::tile_registers(int vector, int lanes) {
-  const int registers = target().vector_registers;
-  const int64_t size = size_of(axes_[static_cast<size_t>(vector)]);
-  std::optional<int> row;
-  const bool reduces = !fixed_->reduces.empty();
-  bool gathers = false, is_shared = false;
-  {
-    const CpuLayout layout(*this);
-    for (const CpuLayout::BufferAt& b : layout.buffers) {
-      const std::optional<int64_t> s = layout.stride(b, vector);
-      gathers |= !b.is_store && (!s || *s < -1 || *s > 2) && !layout.is_packable(b, vector);
-    }
-    int best = 0;
-    for (int a = 0; reduces && a < first_reduce(); ++a) {
-      if (a == vector || size_of(axes_[static_cast<size_t>(a)]) < 2) continue;
-      const int shared = layout.shared(a, vector);
-      if (shared > best) best = shared, row = a;
-    }
-    is_shared = best > 0;
-    // With nothing to share, rows are still accumulators that do not wait for each other.
-    for (int a = first_reduce(); reduces && !row && a-- > 0;)
-      if (a != vector && size_of(axes_[static_cast<size_t>(a)]) % 4 == 0) row = a;
+/// Another axis of the output for rows of vectors along `vector`: the one along which most loads stay.
+void Kernel::CpuLayout::choose_rows(int vector, Tile& tile) const {
+  const bool reduces = !kernel.fixed_->reduces.empty();
+  for (const BufferAt& b : buffers) {
+    const std::optional<int64_t> s = stride(b, vector);
+    tile.gathers |= !b.is_store && (!s || *s < -1 || *s > 2) && !is_packable(b, vector);
   }
-  // What the lanes make of the axis: whole vectors, padded where that costs little, else parts of vectors.
-  const bool can_pad = !Kernel(*this).try_apply({OptOp::PADTO, vector, static_cast<int>(size) - 1});
-  int64_t width = lanes, of = size;
-  if (size % lanes != 0) {
-    const int64_t padded = (size + lanes - 1) / lanes * lanes;
-    const int64_t part = largest_divisor(size, {lanes / 2, lanes / 4});
-    // Lanes that are masked off against lanes that are not there.
-    if (size * lanes > part * padded && can_pad) {
-      of = padded;
-    } else if (part >= 4) {
-      width = part;
-    } else {
+  int best = 0;
+  for (int a = 0; reduces && a < kernel.first_reduce(); ++a) {
+    if (a == vector || size(a) < 2) continue;
+    const int count = shared(a, vector);
+    if (count > best) best = count, tile.row = a;
+  }
+  tile.is_shared = best > 0;
+  // With nothing to share, rows are still accumulators that do not wait for each other.
+  for (int a = kernel.first_reduce(); reduces && !tile.row && a-- > 0;)
+    if (a != vector && size(a) % 4 == 0) tile.row = a;
+}
+
+/// What the lanes make of the axis: whole vectors, padded where that costs little, else parts of vectors. False if nothing.
+bool Kernel::CpuLayout::choose_width(int vector, Tile& tile) const {
+  tile.of = size(vector);
+  tile.width = lanes();
+  tile.can_pad = !Kernel(kernel).try_apply({OptOp::PADTO, vector, static_cast<int>(tile.of) - 1});
+  if (tile.of % tile.width == 0) return true;
+  const int64_t padded = (tile.of + tile.width - 1) / tile.width * tile.width;
+  const int64_t part = largest_divisor(tile.of, {tile.width / 2, tile.width / 4});
+  // Lanes that are masked off against lanes that are not there.
+  if (tile.of * tile.width > part * padded && tile.can_pad) {
+    tile.of = padded;
+    return true;
+  }
+  tile.width = part;
+  return part >= 4;
+}
+
+/// Without rows to choose: a reduce that goes down columns takes wide strips.
+void Kernel::CpuLayout::choose_strip(Tile& tile) const {
+  const bool reduces = !kernel.fixed_->reduces.empty();
+  for (int64_t n : {reduces && reads_memory() ? 16 : 8, 8, 4, 3, 2})
+    if (tile.of % (n * tile.width) == 0 && ((reduces && !tile.gathers) || n <= 4)) {
+      tile.columns = n;
       return;
     }
-  }
-  int64_t rows = 1, columns = 1;
-  const auto fits = [&](int64_t m, int64_t n) { return m * n + n + 1 <= registers; };
-  const bool streams = reduces && !row && CpuLayout(*this).reads_memory();
-  if (!row) {
-    // A reduce that goes down columns takes wide strips of several rows.
-    for (int64_t n : {streams ? 16 : 8, 8, 4, 3, 2})
-      if (of % (n * width) == 0 && ((reduces && !gathers) || n <= 4)) {
-        columns = n;
-        break;
-      }
-  } else {
-    const int64_t extent = size_of(axes_[static_cast<size_t>(*row)]);
-    double best = 0;
-    // What is gathered for one vector comes from as many cache lines as it has lanes.
-    for (int64_t n = 1; n <= (gathers ? 1 : 6); ++n) {
-      const int64_t strip = n * width, padded = (of + strip - 1) / strip * strip;
-      if (padded != of && (!can_pad || width != lanes || !is_shared || 10 * padded > 11 * of)) continue;
-      // What is computed for nothing, and what does not stay in the cache from one row to the next.
-      double worth = static_cast<double>(of) / static_cast<double>(padded);
-      if (padded != of) worth *= 0.97;
-      if (Int128{strip} * prod_of_reduce() * 4 > kMostPacked) worth *= 0.7;
-      for (int64_t m = 1; m <= kMostRows; ++m) {
-        if (extent % m != 0 || !fits(m, n)) continue;
-        // The more multiply-adds a load, the less it matters; held back where too few of them are in flight.
-        const double reuse = static_cast<double>(m * n) / static_cast<double>(m + n);
-        const double score = worth * reuse / (reuse + 0.5) * std::min(1.0, static_cast<double>(m * n) / 10);
-        if (score > best) best = score, rows = m, columns = n;
-      }
+}
+
+/// Of the tiles that fit the registers the one that does most work a load.
+void Kernel::CpuLayout::choose_tile(Tile& tile) const {
+  const int64_t extent = size(*tile.row), registers = kernel.target().vector_registers;
+  double best = 0;
+  // What is gathered for one vector comes from as many cache lines as it has lanes.
+  for (int64_t n = 1; n <= (tile.gathers ? 1 : 6); ++n) {
+    const int64_t strip = n * tile.width, padded = (tile.of + strip - 1) / strip * strip;
+    if (padded != tile.of && (!tile.can_pad || tile.width != lanes() || !tile.is_shared || 10 * padded > 11 * tile.of))
+      continue;
+    // What is computed for nothing, and what does not stay in the cache from one row to the next.
+    double worth = static_cast<double>(tile.of) / static_cast<double>(padded);
+    if (padded != tile.of) worth *= 0.97;
+    if (Int128{strip} * kernel.prod_of_reduce() * 4 > kMostPacked) worth *= 0.7;
+    for (int64_t m = 1; m <= kMostRows; ++m) {
+      if (extent % m != 0 || m * n + n + 1 > registers) continue;
+      // The more multiply-adds a load, the less it matters; held back where too few of them are in flight.
+      const double reuse = static_cast<double>(m * n) / static_cast<double>(m + n);
+      const double score = worth * reuse / (reuse + 0.5) * std::min(1.0, static_cast<double>(m * n) / 10);
+      if (score > best) best = score, tile.rows = m, tile.columns = n;
     }
-    of = (of + columns * width - 1) / (columns * width) * columns * width;
+  }
+  const int64_t strip = tile.columns * tile.width;
+  tile.of = (tile.of + strip - 1) / strip * strip;
+}
+
+/// Vectors along an axis of the output, and rows of them along another one if loads are shared by rows.
+void Kernel::tile_registers(int vector) {
+  const bool reduces = !fixed_->reduces.empty();
+  const int64_t size = size_of(axes_[static_cast<size_t>(vector)]);
+  Tile tile;
+  bool streams = false;
+  {
+    const CpuLayout layout(*this);
+    layout.choose_rows(vector, tile);
+    if (!layout.choose_width(vector, tile)) return;
+    streams = layout.reads_memory();
+    if (tile.row)
+      layout.choose_tile(tile);
+    else
+      layout.choose_strip(tile);
   }
   // What jumps along the lanes, but is contiguous along another axis, is read in squares.
-  const std::optional<int> square = reduces ? std::nullopt : square_to_transpose(vector, static_cast<int>(width));
-  if (square) row = square, rows = width, columns = 1;
-  const int64_t amount = columns * width;
-  if (of != size && try_apply({OptOp::PADTO, vector, static_cast<int>(amount)})) return;
+  const std::optional<int> square = reduces ? std::nullopt : square_to_transpose(vector, static_cast<int>(tile.width));
+  if (square) tile.row = square, tile.rows = tile.width, tile.columns = 1;
+  const int64_t amount = tile.columns * tile.width;
+  if (tile.of != size && try_apply({OptOp::PADTO, vector, static_cast<int>(amount)})) return;
   const std::vector<int64_t> operands =
-      row ? worth_packing(*row, size_of(axes_[static_cast<size_t>(*row)]) / rows, vector, amount)
-          : std::vector<int64_t>();
+      tile.row ? worth_packing(*tile.row, size_of(axes_[static_cast<size_t>(*tile.row)]) / tile.rows, vector, amount)
+               : std::vector<int64_t>();
   int removed = 0;
-  bool whole = false;
-  if (row && rows > 1) {
-    whole = size_of(axes_[static_cast<size_t>(*row)]) == rows;
-    if (apply_if_legal(OptOp::UPCAST, *row, rows) && whole && *row < vector) removed = 1;
+  bool whole = tile.of == amount;
+  if (tile.row && tile.rows > 1) {
+    const bool all_rows = size_of(axes_[static_cast<size_t>(*tile.row)]) == tile.rows;
+    if (apply_if_legal(OptOp::UPCAST, *tile.row, tile.rows) && all_rows && *tile.row < vector) removed = 1;
+    whole |= all_rows;
   }
-  whole |= of == amount;
-  if (prod_of_reduce() <= kShortReduce && columns * rows * prod_of_reduce() <= kMostSteps)
+  if (prod_of_reduce() <= kShortReduce && tile.columns * tile.rows * prod_of_reduce() <= kMostSteps)
     while (first_reduce() < first_upcast() && apply_if_legal(OptOp::UNROLL, first_upcast() - 1 - first_reduce(), 0)) {
     }
-  else if (reduces && !row && !gathers && prod_of_reduce() >= kLongReduce)
+  else if (reduces && !tile.row && !tile.gathers && prod_of_reduce() >= kLongReduce)
     apply_if_legal(OptOp::UNROLL, first_upcast() - 1 - first_reduce(), streams ? 16 : 8);
   apply_if_legal(OptOp::UPCAST, vector - removed, amount);
-  if (row && of == amount && vector < *row) --*row;
-  // Squares of what comes from memory are read in order.
-  if (square && *row < vector && *row < global_dims() && vector < global_dims() && CpuLayout(*this).reads_memory())
-    apply_if_legal(OptOp::SWAP, *row, vector);
-  if (!row || *row >= global_dims() || size_of(axes_[static_cast<size_t>(*row)]) < 2) return;
+  if (!tile.row) return;
+  int row = *tile.row;
+  if (tile.of == amount && vector < row) --row;
+  if (square && streams && row < vector && vector < global_dims())
+    apply_if_legal(OptOp::SWAP, row, vector);  // squares of what comes from memory are read in order
+  if (!square) order_rows(row, vector, whole, tile.of, operands);
+}
+
+/// The order of the loops over rows and over strips of vectors, and what is packed inside.
+void Kernel::order_rows(int row, int vector, bool whole, int64_t of, const std::vector<int64_t>& operands) {
+  if (row >= global_dims() || size_of(axes_[static_cast<size_t>(row)]) < 2) return;
   // A strip of what the rows share stays in the cache while they go by, where all of it does not fit.
   const Int128 shared = Int128{of} * prod_of_reduce() * 4;
-  if (!whole && *row < vector && shared > kSecondCache && apply_if_legal(OptOp::SWAP, *row, vector)) row = vector;
+  if (!whole && row < vector && shared > kSecondCache && apply_if_legal(OptOp::SWAP, row, vector)) row = vector;
   // What is packed is packed for the loop over rows alone.
-  if (!operands.empty() && *row < global_dims() - 1 && apply_if_legal(OptOp::SWAP, *row, global_dims() - 1))
+  if (!operands.empty() && row < global_dims() - 1 && apply_if_legal(OptOp::SWAP, row, global_dims() - 1))
     row = global_dims() - 1;
-  for (int64_t operand : operands) apply_if_legal(OptOp::PACK, *row, operand);
+  for (int64_t operand : operands) apply_if_legal(OptOp::PACK, row, operand);
 }
 
 /// The axis of the output along which a load is contiguous that jumps along the axis of the lanes.

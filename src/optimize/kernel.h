@@ -172,7 +172,8 @@ class Kernel {
   std::vector<int64_t> worth_packing(int row, int64_t turns, int vector, int64_t amount) const;
   std::optional<int> square_to_transpose(int vector, int lanes) const;
   void reduce_on_lanes(int axis, int lanes);
-  void tile_registers(int vector, int lanes);
+  void tile_registers(int vector);
+  void order_rows(int row, int vector, bool whole, int64_t of, const std::vector<int64_t>& operands);
   int64_t prod_of_reduce() const;
   void share_among_threads(int64_t work);
 
