@@ -19,7 +19,7 @@ enum class OptOp : uint8_t {
   NOLOCALS,
   PADTO,
   SWAP,
-  THREAD,  ///< the slow part of an axis is shared out among cores
+  THREAD,   ///< the slow part of an axis is shared out among cores
   RFACTOR,  ///< the fast part of a reduce gets accumulators of its own, combined at the end
   PACK      ///< what the loops inside of an axis read of a buffer is copied to scratch memory before them
 };

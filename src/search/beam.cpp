@@ -145,8 +145,7 @@ class BeamSearch {
     for (size_t from = 0; from < all.size(); from += batch) {
       const size_t to = std::min(all.size(), from + batch);
       if (is_cut()) break;
-      parallel_in_order(
-          to - from, options_.jobs, [&](size_t i) { compile(*all[from + i]); }, [](size_t) {});
+      parallel_in_order(to - from, options_.jobs, [&](size_t i) { compile(*all[from + i]); }, [](size_t) {});
       for (size_t i = from; i < to && !is_cut(); ++i)
         if (all[i]->executable) time(*all[i]);
     }
@@ -239,8 +238,7 @@ class BeamSearch {
 
   bool is_right(Candidate& c) {
     if (!env_.check || c.right) return true;
-    TrialReport report = trial(
-        c, [&](std::span<Buffer* const> buffers) { return env_.check(c.kernel, buffers); }, 0);
+    TrialReport report = trial(c, [&](std::span<Buffer* const> buffers) { return env_.check(c.kernel, buffers); }, 0);
     c.right = report.kind == TrialReport::Kind::Timed;
     if (!c.right) {
       leave_out(c.kernel, text_of(report.kind), report.note);

@@ -40,7 +40,7 @@ using OutputCheck = std::function<std::string(std::span<Buffer* const>)>;
 /// if they are. Where the executable survives a fork (Device::survives_fork) that happens in a child process, and a candidate
 /// that crashes or never ends takes nothing down with it; elsewhere it happens here.
 /// `globals` are the candidate's own, some of the data's.
-TrialReport run_trial(Executable& executable, const std::vector<int>& globals, const TrialData& data, const TrialLimits& limits, bool in_child,
-                      const OutputCheck& check = {});
+TrialReport run_trial(Executable& executable, const std::vector<int>& globals, const TrialData& data,
+                      const TrialLimits& limits, bool in_child, const OutputCheck& check = {});
 
 }  // namespace quern

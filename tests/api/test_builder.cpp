@@ -67,41 +67,19 @@ TEST(Builder, moves_elements_without_copies) {
     std::vector<float> result;
   };
   for (const auto& [what, move, result] : std::vector<Case>{
-           {"reshape",
-            [](const Value& v) {
-              return v.reshape({3, 2});
-            },
-            {0, 1, 2, 3, 4, 5}},
-           {"permute",
-            [](const Value& v) {
-              return v.permute({1, 0});
-            },
-            {0, 3, 1, 4, 2, 5}},
+           {"reshape", [](const Value& v) { return v.reshape({3, 2}); }, {0, 1, 2, 3, 4, 5}},
+           {"permute", [](const Value& v) { return v.permute({1, 0}); }, {0, 3, 1, 4, 2, 5}},
            {"expand",
-            [](const Value& v) {
-              return v.reshape({2, 3, 1}).expand({2, 3, 2});
-            },
+            [](const Value& v) { return v.reshape({2, 3, 1}).expand({2, 3, 2}); },
             {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}},
-           {"pad",
-            [](const Value& v) {
-              return v.pad({{1, 0}, {0, 1}});
-            },
-            {0, 0, 0, 0, 0, 1, 2, 0, 3, 4, 5, 0}},
+           {"pad", [](const Value& v) { return v.pad({{1, 0}, {0, 1}}); }, {0, 0, 0, 0, 0, 1, 2, 0, 3, 4, 5, 0}},
            {"pad a sum",
-            [](const Value& v) {
-              return (v + 1).pad({{0, 1}, {1, 0}});
-            },
+            [](const Value& v) { return (v + 1).pad({{0, 1}, {1, 0}}); },
             {0, 1, 2, 3, 0, 4, 5, 6, 0, 0, 0, 0}},
-           {"shrink",
-            [](const Value& v) {
-              return v.shrink({{0, 2}, {1, 3}});
-            },
-            {1, 2, 4, 5}},
+           {"shrink", [](const Value& v) { return v.shrink({{0, 2}, {1, 3}}); }, {1, 2, 4, 5}},
            {"flip", [](const Value& v) { return v.flip({1}); }, {2, 1, 0, 5, 4, 3}},
            {"flip a padded reshape",
-            [](const Value& v) {
-              return v.pad({{0, 0}, {1, 1}}).reshape({10}).flip({0});
-            },
+            [](const Value& v) { return v.pad({{0, 0}, {1, 1}}).reshape({10}).flip({0}); },
             {0, 5, 4, 3, 0, 0, 2, 1, 0, 0}},
        }) {
     KernelBuilder k;
@@ -130,20 +108,20 @@ TEST(Builder, computes_on_integers_as_the_semantics_say) {
     std::vector<int> result;  // of a = -7 7 5 -2147483648, b = 2 -2 0 -1
   };
   for (const auto& [what, f, result] : std::vector<Case>{
-           {"/", [](auto&a, auto&b) { return a / b; }, {-3, -3, 0, std::numeric_limits<int>::min()}},
-           {"%", [](auto&a, auto&b) { return a % b; }, {-1, 1, 0, 0}},
-           {"-", [](auto&a, auto&b) { return a - b; }, {-9, 9, 5, -2147483647}},
-           {"minimum", [](auto&a, auto&b) { return minimum(a, b); }, {-7, -2, 0, std::numeric_limits<int>::min()}},
-           {"maximum", [](auto&a, auto&b) { return maximum(a, b); }, {2, 7, 5, -1}},
-           {"<<", [](auto&a, auto&) { return a << 1; }, {-14, 14, 10, 0}},
-           {">>", [](auto&a, auto&) { return a >> 1; }, {-4, 3, 2, -1073741824}},
-           {"^", [](auto&a, auto&b) { return a ^ b; }, {-5, -7, 5, 2147483647}},
-           {"less", [](auto&a, auto&b) { return less(a, b).cast(DataType::Int32); }, {1, 0, 0, 1}},
-           {"less_equal", [](auto&a, auto&) { return less_equal(a, 5).cast(DataType::Int32); }, {1, 0, 1, 1}},
-           {"equal", [](auto&a, auto&) { return equal(a, 7).cast(DataType::Int32); }, {0, 1, 0, 0}},
-           {"where", [](auto&a, auto&b) { return where(less(a, 0), b, a); }, {2, 7, 5, -1}},
+           {"/", [](auto& a, auto& b) { return a / b; }, {-3, -3, 0, std::numeric_limits<int>::min()}},
+           {"%", [](auto& a, auto& b) { return a % b; }, {-1, 1, 0, 0}},
+           {"-", [](auto& a, auto& b) { return a - b; }, {-9, 9, 5, -2147483647}},
+           {"minimum", [](auto& a, auto& b) { return minimum(a, b); }, {-7, -2, 0, std::numeric_limits<int>::min()}},
+           {"maximum", [](auto& a, auto& b) { return maximum(a, b); }, {2, 7, 5, -1}},
+           {"<<", [](auto& a, auto&) { return a << 1; }, {-14, 14, 10, 0}},
+           {">>", [](auto& a, auto&) { return a >> 1; }, {-4, 3, 2, -1073741824}},
+           {"^", [](auto& a, auto& b) { return a ^ b; }, {-5, -7, 5, 2147483647}},
+           {"less", [](auto& a, auto& b) { return less(a, b).cast(DataType::Int32); }, {1, 0, 0, 1}},
+           {"less_equal", [](auto& a, auto&) { return less_equal(a, 5).cast(DataType::Int32); }, {1, 0, 1, 1}},
+           {"equal", [](auto& a, auto&) { return equal(a, 7).cast(DataType::Int32); }, {0, 1, 0, 0}},
+           {"where", [](auto& a, auto& b) { return where(less(a, 0), b, a); }, {2, 7, 5, -1}},
            {"bitcast",
-            [](auto&a, auto&) { return a.bitcast(DataType::UInt32).bitcast(DataType::Int32); },
+            [](auto& a, auto&) { return a.bitcast(DataType::UInt32).bitcast(DataType::Int32); },
             {-7, 7, 5, std::numeric_limits<int>::min()}},
        }) {
     KernelBuilder k;
@@ -186,40 +164,20 @@ TEST(Builder, refuses_what_makes_no_sense_with_the_values) {
   const Case cases[] = {
       {[&] { a + i; }, "[ADD] source 0 (LOAD) is dtypes.float, not dtypes.int"},
       {[&] { exp2(i); }, "[EXP2] EXP2 is not defined on dtypes.int"},
-      {[&] {
-         a + k.load(3, DataType::Float, {2, 4});
-       },
-       "[ADD] shapes (2, 3) and (2, 4) do not fit together"},
-      {[&] {
-         a + other.load(1, DataType::Float, {2, 3});
-       },
-       "[ADD] values of two builders"},
+      {[&] { a + k.load(3, DataType::Float, {2, 4}); }, "[ADD] shapes (2, 3) and (2, 4) do not fit together"},
+      {[&] { a + other.load(1, DataType::Float, {2, 3}); }, "[ADD] values of two builders"},
       {[&] { i + 1.5; }, "[CONST] 1.500000 is not a value of dtypes.int"},
       {[&] { sum(a, {2}); }, "[REDUCE_AXIS] axis 2 of the shape (2, 3)"},
-      {[&] {
-         sum(a, {0, -2});
-       },
-       "[REDUCE_AXIS] axis 0 twice"},
-      {[&] {
-         s.permute({1, 0});
-       },
-       "[permute] a reduced value of shape (2, 1): store it and load it again"},
+      {[&] { sum(a, {0, -2}); }, "[REDUCE_AXIS] axis 0 twice"},
+      {[&] { s.permute({1, 0}); }, "[permute] a reduced value of shape (2, 1): store it and load it again"},
       {[&] { k.constant(DataType::Float, 1).reshape({1}); }, "[reshape] a constant has no shape"},
       {[&] { k.constant(DataType::Bool, 2); }, "[CONST] 2 is not a value of dtypes.bool"},
-      {[&] {
-         a.reshape({4, 2});
-       },
-       "[reshape]"},
+      {[&] { a.reshape({4, 2}); }, "[reshape]"},
       {[&] { a.bitcast(DataType::Half); }, "[BITCAST] source 0 (LOAD) is dtypes.float, not 2 bytes"},
       {[&] { k.load(1, DataType::Float, {0}); }, "[LOAD] shape (0,) has no elements"},
       {[&] { k.load(-1, DataType::Float, {1}); }, "[DEFINE_GLOBAL] buffer number -1"},
-      {[&] {
-         k.load(1, DataType::Float, {4}, {.mask = {{0, 5}}});
-       },
-       "[LOAD] mask (0, 5) of an axis of 4"},
-      {[&] {
-         k.load(1, DataType::Float, {4}, {.strides = {1, 1}});
-       },
+      {[&] { k.load(1, DataType::Float, {4}, {.mask = {{0, 5}}}); }, "[LOAD] mask (0, 5) of an axis of 4"},
+      {[&] { k.load(1, DataType::Float, {4}, {.strides = {1, 1}}); },
        "[LOAD] 2 strides and 0 mask ranges for the shape (4,)"},
       {[&] { k.store(0, k.constant(DataType::Float, 1)); }, "[STORE] a constant without a shape"},
       {[&] { k.variable("a b", 0, 1); }, "[DEFINE_VAR] \"a b\" is not a name"},

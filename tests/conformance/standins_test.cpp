@@ -75,9 +75,8 @@ struct Case {
 };
 
 bool runs_alone(const Program& program) {
-  return std::none_of(program.linear.uops.begin(), program.linear.uops.end(), [](UOp u) {
-    return u.is({Op::Barrier, Op::Wmma});
-  });
+  return std::none_of(program.linear.uops.begin(), program.linear.uops.end(),
+                      [](UOp u) { return u.is({Op::Barrier, Op::Wmma}); });
 }
 
 bool has_images(UOp ast) {

@@ -17,9 +17,7 @@ using namespace quern::test;
 const std::vector<std::function<UOp(Graph&)>>& kernels() {
   static const std::vector<std::function<UOp(Graph&)>> all = {
       [](Graph& g) { return add_kernel(g, {1}); },
-      [](Graph& g) {
-        return add_kernel(g, {12, 35});
-      },
+      [](Graph& g) { return add_kernel(g, {12, 35}); },
       [](Graph& g) { return padded_stack(g); },
       [](Graph& g) { return row_sums(g, 30, 250); },
       [](Graph& g) { return row_sums(g, 16, 96, Scalar::Half, Op::Max); },

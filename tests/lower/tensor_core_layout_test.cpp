@@ -36,32 +36,19 @@ constexpr Documented kMmaM16N8K16 = {
     [](int lane, int i) {
       return Place{(lane >> 2) + (i % 4 < 2 ? 0 : 8), (lane % 4) * 2 + (i & 1) + (i < 4 ? 0 : 8)};
     },
-    [](int lane, int i) {
-      return Place{(lane % 4) * 2 + (i & 1) + (i < 2 ? 0 : 8), lane >> 2};
-    },
-    cuda_c};
+    [](int lane, int i) { return Place{(lane % 4) * 2 + (i & 1) + (i < 2 ? 0 : 8), lane >> 2}; }, cuda_c};
 
 // PTX ISA, "Matrix Fragments for mma.m16n8k8", .tf32. A: row = groupID for i in 0, 2, else groupID + 8; col = threadID_in_group, + 4
 // from i = 2 on. B: row = threadID_in_group, + 4 for i = 1; col = groupID. C as above.
-constexpr Documented kMmaM16N8K8 = {[](int lane, int i) {
-                                      return Place{(lane >> 2) + (i % 2 == 0 ? 0 : 8), lane % 4 + (i < 2 ? 0 : 4)};
-                                    },
-                                    [](int lane, int i) {
-                                      return Place{lane % 4 + (i == 0 ? 0 : 4), lane >> 2};
-                                    },
-                                    cuda_c};
+constexpr Documented kMmaM16N8K8 = {
+    [](int lane, int i) { return Place{(lane >> 2) + (i % 2 == 0 ? 0 : 8), lane % 4 + (i < 2 ? 0 : 4)}; },
+    [](int lane, int i) { return Place{lane % 4 + (i == 0 ? 0 : 4), lane >> 2}; }, cuda_c};
 
 // AMD, "RDNA3 Instruction Set Architecture", WMMA, and GPUOpen, "How to accelerate AI applications on RDNA 3 using WMMA", waves of
 // 32: lane l holds row l % 16 of A and column l % 16 of B, whole; of D element i is row 2 i + l / 16, column l % 16.
-constexpr Documented kRdna3 = {[](int lane, int i) {
-                                 return Place{lane % 16, i};
-                               },
-                               [](int lane, int i) {
-                                 return Place{i, lane % 16};
-                               },
-                               [](int lane, int i) {
-                                 return Place{2 * i + lane / 16, lane % 16};
-                               }};
+constexpr Documented kRdna3 = {[](int lane, int i) { return Place{lane % 16, i}; },
+                               [](int lane, int i) { return Place{i, lane % 16}; },
+                               [](int lane, int i) { return Place{2 * i + lane / 16, lane % 16}; }};
 
 // Apple's MLX, mlx/backend/metal/kernels/steel/gemm/mma.h, BaseMMAFrag<T, 8, 8>::get_coord: qid = lane / 4;
 // row = (qid & 4) + (lane / 2) % 4; column = (qid & 2) * 2 + (lane % 2) * 2, and the next.
@@ -73,26 +60,13 @@ constexpr Documented kSimdgroup8x8 = {simdgroup_8x8, simdgroup_8x8, simdgroup_8x
 
 // Khronos registry, cl_intel_subgroup_matrix_multiply_accumulate, sub-groups of 8, K = 16: int m of a work item's A is row m,
 // elements 2 l and 2 l + 1; int j of its B is column l, rows 2 j and 2 j + 1; float m of its accumulator is row m, column l.
-constexpr Documented kIntelMad = {[](int lane, int i) {
-                                    return Place{i / 2, 2 * lane + i % 2};
-                                  },
-                                  [](int lane, int i) {
-                                    return Place{i, lane};
-                                  },
-                                  [](int lane, int i) {
-                                    return Place{i, lane};
-                                  }};
+constexpr Documented kIntelMad = {[](int lane, int i) { return Place{i / 2, 2 * lane + i % 2}; },
+                                  [](int lane, int i) { return Place{i, lane}; },
+                                  [](int lane, int i) { return Place{i, lane}; }};
 
 // Apple AMX as the corsix/amx notes have it ("fma32, matrix mode"): Z[j][i] += X[i] * Y[j], here with a in Y and b in X.
-constexpr Documented kAmx = {[](int, int i) {
-                               return Place{i, 0};
-                             },
-                             [](int, int i) {
-                               return Place{0, i};
-                             },
-                             [](int, int i) {
-                               return Place{i / 16, i % 16};
-                             }};
+constexpr Documented kAmx = {[](int, int i) { return Place{i, 0}; }, [](int, int i) { return Place{0, i}; },
+                             [](int, int i) { return Place{i / 16, i % 16}; }};
 
 /// An element of a buffer that a lane of a vector is loaded from.
 struct Element {
@@ -345,7 +319,7 @@ bool multiplies(const Target& target, const TensorCore& core, const Documented& 
 }
 
 /// The tensor core with two entries of a swizzle exchanged, in all ways.
-std::vector<TensorCore> exchanged(const TensorCore& core, std::optional<TensorCore::Swizzle> TensorCore::*which) {
+std::vector<TensorCore> exchanged(const TensorCore& core, std::optional<TensorCore::Swizzle> TensorCore::* which) {
   std::vector<TensorCore> all;
   if (!(core.*which)) return all;
   const size_t warp = (core.*which)->warp.size(), size = warp + (core.*which)->expanded.size();

@@ -106,29 +106,29 @@ TEST(CpuHeuristics, find_the_lanes) {
   const auto transposed = [](Graph& g) {
     return stored(load(g, 1, Scalar::Float, {{make_view({64, 64}, {1, 64})}}), {64, 64});
   };
-  for (
-      const Case& c : std::vector<Case>{
-          {"a tile of vectors", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx512", "t64 g4 r256 u4 u64"},
-          {"a smaller tile for fewer registers", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx2",
-           "t64 g11 r256 u4 u24"},
-          {"lanes along the reduce where that is contiguous", sums_64_256, "cpu:avx512", "g64 r4 p64"},
-          {"a matrix by a vector: rows share the vector", [](Graph& g) { return matvec(g, 64, 64); }, "cpu:avx512",
-           "g16 r2 p32 u4"},
-          {"lanes along the outputs where the reduce jumps",
-           [](Graph& g) {
-             return stored(reduce(Op::Add, load(g, 1, Scalar::Float, {{make_view({64, 256}, {1, 64})}}), {1}), {64, 1});
-           },
-           "cpu:avx512", "r256 u64"},
-          {"a tail that costs little is padded", [](Graph& g) { return row_sums(g, 4, 1000, Scalar::Float, Op::Max); },
-           "cpu:avx512", "g4 r16 p64"},
-          {"elements", [](Graph& g) { return add_kernel(g, {1 << 22}); }, "cpu:avx512", "t32 g2048 u64"},
-          {"squares to transpose", transposed, "cpu:avx512", "g4 g4 u16 u16"},
-          {"an operand that jumps along the lanes is packed, inside of its rows", by_transposed, "cpu:avx512",
-           "t8 g128 r512 u4 u64"},
-          {"an operand whose rows are whole pages apart is packed",
-           [](Graph& g) { return matmul(g, 1024, 1024, 1024); }, "cpu:avx512", "t16 g256 r1024 u4 u64"},
-          {"too small for threads", [](Graph& g) { return add_kernel(g, {64}); }, "cpu:avx512", "u64"},
-      }) {
+  for (const Case& c : std::vector<Case>{
+           {"a tile of vectors", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx512", "t64 g4 r256 u4 u64"},
+           {"a smaller tile for fewer registers", [](Graph& g) { return matmul(g, 256, 256, 256); }, "cpu:avx2",
+            "t64 g11 r256 u4 u24"},
+           {"lanes along the reduce where that is contiguous", sums_64_256, "cpu:avx512", "g64 r4 p64"},
+           {"a matrix by a vector: rows share the vector", [](Graph& g) { return matvec(g, 64, 64); }, "cpu:avx512",
+            "g16 r2 p32 u4"},
+           {"lanes along the outputs where the reduce jumps",
+            [](Graph& g) {
+              return stored(reduce(Op::Add, load(g, 1, Scalar::Float, {{make_view({64, 256}, {1, 64})}}), {1}),
+                            {64, 1});
+            },
+            "cpu:avx512", "r256 u64"},
+           {"a tail that costs little is padded", [](Graph& g) { return row_sums(g, 4, 1000, Scalar::Float, Op::Max); },
+            "cpu:avx512", "g4 r16 p64"},
+           {"elements", [](Graph& g) { return add_kernel(g, {1 << 22}); }, "cpu:avx512", "t32 g2048 u64"},
+           {"squares to transpose", transposed, "cpu:avx512", "g4 g4 u16 u16"},
+           {"an operand that jumps along the lanes is packed, inside of its rows", by_transposed, "cpu:avx512",
+            "t8 g128 r512 u4 u64"},
+           {"an operand whose rows are whole pages apart is packed",
+            [](Graph& g) { return matmul(g, 1024, 1024, 1024); }, "cpu:avx512", "t16 g256 r1024 u4 u64"},
+           {"too small for threads", [](Graph& g) { return add_kernel(g, {64}); }, "cpu:avx512", "u64"},
+       }) {
     Graph graph;
     Kernel kernel(c.ast(graph), find_target(c.target));
     kernel.cpu_optimizations();
@@ -167,8 +167,8 @@ TEST(CpuActions, vary_one_opt_of_a_list) {
   kernel.apply(parse_opts("UPCAST(0,4) UPCAST(1,16)"));
   std::vector<std::string> lists;
   for (const Kernel& varied : variations(kernel)) lists.push_back(to_string(varied.applied_opts()));
-  EXPECT_THAT(lists, testing::IsSupersetOf({"UPCAST(0,8) UPCAST(1,16)", "UPCAST(0,4) UPCAST(1,64)", "UPCAST(1,16)",
-                                            "UPCAST(0,4)"}));
+  EXPECT_THAT(lists, testing::IsSupersetOf(
+                         {"UPCAST(0,8) UPCAST(1,16)", "UPCAST(0,4) UPCAST(1,64)", "UPCAST(1,16)", "UPCAST(0,4)"}));
   // Not the same list again, no amount that does not divide, no more lanes than may be.
   for (const char* not_one : {"UPCAST(0,4) UPCAST(1,16)", "UPCAST(0,3) UPCAST(1,16)", "UPCAST(0,32) UPCAST(1,16)"})
     EXPECT_THAT(lists, testing::Not(testing::Contains(not_one)));

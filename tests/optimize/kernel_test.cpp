@@ -27,27 +27,15 @@ TEST(Kernel, orders_and_merges_axes_when_built) {
   };
   const std::vector<int> swapped = {1, 0};
   for (const Case& c : std::vector<Case>{
-           {"contiguous axes merge",
-            [](Graph& g) {
-              return add_kernel(g, {4, 5, 6});
-            },
-            "g120", "E_120"},
-           {"ones are dropped",
-            [](Graph& g) {
-              return add_kernel(g, {1, 7, 1});
-            },
-            "g7", "E_7"},
+           {"contiguous axes merge", [](Graph& g) { return add_kernel(g, {4, 5, 6}); }, "g120", "E_120"},
+           {"ones are dropped", [](Graph& g) { return add_kernel(g, {1, 7, 1}); }, "g7", "E_7"},
            {"a single value has no axes", [](Graph& g) { return add_kernel(g, {1}); }, "", "E_"},
            {"a transposed load keeps axes apart",
-            [&](Graph& g) {
-              return stored(load(g, 1, Scalar::Float, permute(tracker({8, 4}), swapped)), {4, 8});
-            },
+            [&](Graph& g) { return stored(load(g, 1, Scalar::Float, permute(tracker({8, 4}), swapped)), {4, 8}); },
             "g4 g8", "E_4_8"},
            {"a reduce is last", [](Graph& g) { return row_sums(g, 8, 32); }, "g8 r32", "r_8_32"},
            {"a reduce of the first axis moves last",
-            [](Graph& g) {
-              return stored(reduce(Op::Add, load(g, 1, Scalar::Float, tracker({32, 8})), {0}), {1, 8});
-            },
+            [](Graph& g) { return stored(reduce(Op::Add, load(g, 1, Scalar::Float, tracker({32, 8})), {0}), {1, 8}); },
             "g8 r32", "r_8_32"},
            {"neighbouring reduce axes merge",
             [](Graph& g) {

@@ -112,9 +112,7 @@ TEST(Interp, refuses_an_access_outside_its_buffer) {
   UOp out = b.global(0), in = b.global(1), g = b.special("gidx0", 5);
   b.store(b.index(out, g), b.load(b.index(in, b.op(Op::Add, g, b.number(1)))));
   Program p = b.program({5, 1, 1}, {1, 1, 1}, {0, 1}, {5, 5});
-  EXPECT_THAT(failure([&] {
-                run(p, {std::vector<float>(5), std::vector<float>(5)});
-              }),
+  EXPECT_THAT(failure([&] { run(p, {std::vector<float>(5), std::vector<float>(5)}); }),
               HasSubstr("LOAD at element 5 of a buffer of 5 (group 4, thread 0)"));
 }
 

@@ -95,9 +95,7 @@ TEST(LaunchVariables, are_those_of_the_arguments_and_of_the_dims) {
   program.global_size = {SInt(n), SInt(m), SInt(n * 2)};
   EXPECT_EQ(launch_variables(program), (std::vector<UOp>{m, n}));
   EXPECT_EQ(device_error([&] { check_launch(program, {}, {{"m", 1}}); }), "cannot launch E_n: variable n has no value");
-  EXPECT_EQ(device_error([&] {
-              check_launch(program, {}, {{"m", 1}, {"n", 101}});
-            }),
+  EXPECT_EQ(device_error([&] { check_launch(program, {}, {{"m", 1}, {"n", 101}}); }),
             "cannot launch E_n: variable n is 101, outside 1 to 100");
 }
 

@@ -76,7 +76,7 @@ TEST_F(Tuning, tells_keys_apart_by_each_of_their_parts) {
   TuningDatabase db(file);
   const TuningKey base = key(1);
   db.store(base, result("none", 1));
-  for (std::string TuningKey::*part :
+  for (std::string TuningKey::* part :
        {&TuningKey::kernel, &TuningKey::target, &TuningKey::identity, &TuningKey::options, &TuningKey::search}) {
     TuningKey other = base;
     other.*part += "!";

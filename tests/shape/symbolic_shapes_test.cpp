@@ -18,74 +18,27 @@ struct Case {
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
-      {"rows of a variable count",
-       [](const SInt& v) {
-         return tracker({v, 3});
-       }},
-      {"inner variable size",
-       [](const SInt& v) {
-         return tracker({4, v});
-       }},
-      {"sum as a size",
-       [](const SInt& v) {
-         return tracker({4, v + 1, 3});
-       }},
-      {"permuted",
-       [](const SInt& v) {
-         return permute(tracker({2, v, 3}), std::vector{2, 0, 1});
-       }},
-      {"reshaped",
-       [](const SInt& v) {
-         return reshape(tracker({2, v, 6}), {v * 2, 3, 2});
-       }},
+      {"rows of a variable count", [](const SInt& v) { return tracker({v, 3}); }},
+      {"inner variable size", [](const SInt& v) { return tracker({4, v}); }},
+      {"sum as a size", [](const SInt& v) { return tracker({4, v + 1, 3}); }},
+      {"permuted", [](const SInt& v) { return permute(tracker({2, v, 3}), std::vector{2, 0, 1}); }},
+      {"reshaped", [](const SInt& v) { return reshape(tracker({2, v, 6}), {v * 2, 3, 2}); }},
       {"reshaped after a permute",
-       [](const SInt& v) {
-         return reshape(permute(tracker({6, v}), std::vector{1, 0}), {v, 2, 3});
-       }},
-      {"padded",
-       [](const SInt& v) {
-         return pad(tracker({v, 3}), {{1, 2}, {0, 1}});
-       }},
-      {"padded by a variable",
-       [](const SInt& v) {
-         return pad(tracker({4}), {{v, 0}});
-       }},
-      {"shrunk to a variable size",
-       [](const SInt& v) {
-         return shrink(tracker({7, 3}), {{0, v}, {0, 3}});
-       }},
-      {"shrunk at a variable place",
-       [](const SInt& v) {
-         return shrink(tracker({8, 3}), {{v, v + 2}, {1, 3}});
-       }},
-      {"expanded",
-       [](const SInt& v) {
-         return expand(reshape(tracker({3}), {1, 3}), {v, 3});
-       }},
+       [](const SInt& v) { return reshape(permute(tracker({6, v}), std::vector{1, 0}), {v, 2, 3}); }},
+      {"padded", [](const SInt& v) { return pad(tracker({v, 3}), {{1, 2}, {0, 1}}); }},
+      {"padded by a variable", [](const SInt& v) { return pad(tracker({4}), {{v, 0}}); }},
+      {"shrunk to a variable size", [](const SInt& v) { return shrink(tracker({7, 3}), {{0, v}, {0, 3}}); }},
+      {"shrunk at a variable place", [](const SInt& v) { return shrink(tracker({8, 3}), {{v, v + 2}, {1, 3}}); }},
+      {"expanded", [](const SInt& v) { return expand(reshape(tracker({3}), {1, 3}), {v, 3}); }},
       {"expanded under a mask",
-       [](const SInt& v) {
-         return expand(reshape(pad(tracker({3}), {{1, 1}}), {1, 5}), {v, 5});
-       }},
-      {"flipped",
-       [](const SInt& v) {
-         return stride(tracker({v, 3}), std::vector<int64_t>{-1, 1});
-       }},
-      {"strided",
-       [](const SInt& v) {
-         return stride(tracker({v, 3}), std::vector<int64_t>{2, -1});
-       }},
+       [](const SInt& v) { return expand(reshape(pad(tracker({3}), {{1, 1}}), {1, 5}), {v, 5}); }},
+      {"flipped", [](const SInt& v) { return stride(tracker({v, 3}), std::vector<int64_t>{-1, 1}); }},
+      {"strided", [](const SInt& v) { return stride(tracker({v, 3}), std::vector<int64_t>{2, -1}); }},
       {"padded and flipped",
-       [](const SInt& v) {
-         return stride(pad(tracker({v, 3}), {{1, 2}, {0, 0}}), std::vector<int64_t>{-1, -1});
-       }},
+       [](const SInt& v) { return stride(pad(tracker({v, 3}), {{1, 2}, {0, 0}}), std::vector<int64_t>{-1, -1}); }},
       {"padded and shrunk",
-       [](const SInt& v) {
-         return shrink(pad(tracker({v, 3}), {{1, 2}, {0, 0}}), {{0, v + 1}, {0, 2}});
-       }},
-      {"two views",
-       [](const SInt& v) {
-         return reshape(permute(tracker({4, v}), std::vector{1, 0}), {v * 2, 2});
-       }},
+       [](const SInt& v) { return shrink(pad(tracker({v, 3}), {{1, 2}, {0, 0}}), {{0, v + 1}, {0, 2}}); }},
+      {"two views", [](const SInt& v) { return reshape(permute(tracker({4, v}), std::vector{1, 0}), {v * 2, 2}); }},
       {"composed",
        [](const SInt& v) {
          return compose(permute(tracker({4, v}), std::vector{1, 0}), permute(tracker({v, 4}), std::vector{1, 0}));

@@ -115,62 +115,26 @@ TEST(Compose, carries_the_inner_mask_to_the_outer_axes) {
 TEST(Shapes, refuse_wrong_arguments_with_their_values) {
   const View v = make_view(Shape{2, 3});
   std::vector<std::pair<std::string, std::string>> cases = {
-      {refusal([&] {
-         (void)reshape(v, {4, 2});
-       }),
-       "[reshape] cannot view (2, 3) as (4, 2): 6 elements, not 8"},
-      {refusal([&] {
-         (void)reshape(v, {-2, -3});
-       }),
+      {refusal([&] { (void)reshape(v, {4, 2}); }), "[reshape] cannot view (2, 3) as (4, 2): 6 elements, not 8"},
+      {refusal([&] { (void)reshape(v, {-2, -3}); }),
        "[reshape] cannot view (2, 3) as (-2, -3): a size cannot be negative"},
-      {refusal([&] {
-         (void)reshape(make_view(Shape{0, 3}), {2});
-       }),
+      {refusal([&] { (void)reshape(make_view(Shape{0, 3}), {2}); }),
        "[reshape] cannot view (0, 3) as (2,): 0 elements, not 2"},
-      {refusal([&] {
-         expand(v, {4, 3});
-       }),
-       "[expand] cannot grow (2, 3) to (4, 3): axis 0 has size 2, not 1"},
-      {refusal([&] {
-         expand(v, {2, 3, 1});
-       }),
-       "[expand] 3 arguments for the 2 axes of (2, 3)"},
-      {refusal([&] {
-         permute(v, std::vector{0, 0});
-       }),
-       "[permute] (0, 0) does not order the 2 axes of (2, 3)"},
-      {refusal([&] {
-         permute(v, std::vector{1, -1});
-       }),
-       "[permute] (1, -1) does not order the 2 axes of (2, 3)"},
+      {refusal([&] { expand(v, {4, 3}); }), "[expand] cannot grow (2, 3) to (4, 3): axis 0 has size 2, not 1"},
+      {refusal([&] { expand(v, {2, 3, 1}); }), "[expand] 3 arguments for the 2 axes of (2, 3)"},
+      {refusal([&] { permute(v, std::vector{0, 0}); }), "[permute] (0, 0) does not order the 2 axes of (2, 3)"},
+      {refusal([&] { permute(v, std::vector{1, -1}); }), "[permute] (1, -1) does not order the 2 axes of (2, 3)"},
       {refusal([&] { permute(v, std::vector{0}); }), "[permute] (0,) does not order the 2 axes of (2, 3)"},
-      {refusal([&] {
-         pad(v, {{1, 1}, {-1, 0}});
-       }),
+      {refusal([&] { pad(v, {{1, 1}, {-1, 0}}); }),
        "[pad] cannot pad (2, 3) by ((1, 1), (-1, 0)): an amount is negative"},
-      {refusal([&] {
-         shrink(v, {{0, 2}, {1, 4}});
-       }),
+      {refusal([&] { shrink(v, {{0, 2}, {1, 4}}); }),
        "[shrink] cannot take ((0, 2), (1, 4)) of (2, 3): axis 1 has size 3"},
-      {refusal([&] {
-         shrink(v, {{1, 0}, {0, 3}});
-       }),
+      {refusal([&] { shrink(v, {{1, 0}, {0, 3}}); }),
        "[shrink] cannot take ((1, 0), (0, 3)) of (2, 3): axis 0 has size 2"},
-      {refusal([&] {
-         stride(v, std::vector<int64_t>{1, 0});
-       }),
-       "[stride] the step 0 of axis 1 of (2, 3)"},
-      {refusal([&] {
-         make_view(Shape{2, -3});
-       }),
-       "[view] a size cannot be negative: (2, -3)"},
-      {refusal([&] {
-         make_view(Shape{2, 3}, {1});
-       }),
-       "[view] 1 strides for the shape (2, 3)"},
-      {refusal([&] {
-         (void)reduced_shape(Shape{2, 3}, std::vector<int32_t>{2});
-       }),
+      {refusal([&] { stride(v, std::vector<int64_t>{1, 0}); }), "[stride] the step 0 of axis 1 of (2, 3)"},
+      {refusal([&] { make_view(Shape{2, -3}); }), "[view] a size cannot be negative: (2, -3)"},
+      {refusal([&] { make_view(Shape{2, 3}, {1}); }), "[view] 1 strides for the shape (2, 3)"},
+      {refusal([&] { (void)reduced_shape(Shape{2, 3}, std::vector<int32_t>{2}); }),
        "[reduce] axis 2 is not one of (2, 3)"},
   };
   for (const auto& [message, expected] : cases) EXPECT_EQ(message, expected);
@@ -178,15 +142,11 @@ TEST(Shapes, refuse_wrong_arguments_with_their_values) {
 
 TEST(Shapes, refuse_what_does_not_fit_64_bits) {
   const int64_t big = int64_t{1} << 40;
-  EXPECT_EQ(refusal([&] {
-              make_view(Shape{2, big, big});
-            }),
+  EXPECT_EQ(refusal([&] { make_view(Shape{2, big, big}); }),
             "[shape] 1099511627776 * 1099511627776 does not fit 64 bits");
   EXPECT_EQ(refusal([&] { stride(strided({4}, {big}), std::vector<int64_t>{int64_t{1} << 30}); }),
             "[shape] 1099511627776 * 1073741824 does not fit 64 bits");
-  EXPECT_EQ(refusal([&] {
-              pad(make_view(Shape{4}), {{0, INT64_MAX}});
-            }),
+  EXPECT_EQ(refusal([&] { pad(make_view(Shape{4}), {{0, INT64_MAX}}); }),
             "[shape] 4 + 9223372036854775807 does not fit 64 bits");
   EXPECT_NE(refusal([&] { (void)reshape(strided({big, big}, {0, 0}), {4}); }), "nothing was thrown");
   EXPECT_EQ(size_of(ShapeTracker{{strided({1 << 20, 1 << 20}, {0, 0})}}), big);
