@@ -1,4 +1,6 @@
 // The graph with the vectors of the stage "pack vectors".
+#include "quern/error.h"
+
 #include "lower/vector_packer.h"
 
 namespace quern {
@@ -136,6 +138,12 @@ UOp VectorPacker::transposed(const Pack& p, size_t distance, size_t at) {
   return graph_.vectorize(src);
 }
 
+UOp VectorPacker::built(UOp u) const {
+  UOp node = done_.get(u);
+  if (!node) throw InternalError("a vector needs a " + std::string(to_string(u.op())) + " that is not built");
+  return node;
+}
+
 UOp VectorPacker::address(UOp buffer, UOp idx, DType value) {
   DType type = buffer.dtype();
   type.count = value.count;
@@ -143,7 +151,7 @@ UOp VectorPacker::address(UOp buffer, UOp idx, DType value) {
 }
 
 UOp VectorPacker::wide_load(const Pack& p, DType type) {
-  UOp load = p.lanes[p.with_gate], buffer = done_.get(load.src(0).src(0));
+  UOp load = p.lanes[p.with_gate], buffer = built(load.src(0).src(0));
   Place place = p.place;
   if (place.root) place.root = done_.get(place.root);
   UOp at = address(buffer, place.index(p.index_type, graph_), type);

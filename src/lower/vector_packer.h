@@ -180,6 +180,8 @@ class VectorPacker {
   /// Vector `at` of a square after the step at `distance`. The first step is at half the square's side, each later one at half of that:
   /// of two vectors that far apart one gets the even stretches of that length of both, the other one the odd stretches.
   UOp transposed(const Pack& p, size_t distance, size_t at);
+  /// What was built for a node, which must have been.
+  UOp built(UOp u) const;
   UOp address(UOp buffer, UOp idx, DType value);
   UOp wide_load(const Pack& p, DType type);
   UOp rebuilt(UOp u);
