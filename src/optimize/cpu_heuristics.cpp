@@ -275,8 +275,11 @@ bool Kernel::CpuLayout::choose_width(int vector, Tile& tile) const {
   if (tile.of % tile.width == 0) return true;
   const int64_t padded = (tile.of + tile.width - 1) / tile.width * tile.width;
   const int64_t part = largest_divisor(tile.of, {tile.width / 2, tile.width / 4});
+  // Squares to transpose have no masks.
+  const bool has_squares =
+      kernel.fixed_->reduces.empty() && part >= 4 && kernel.square_to_transpose(vector, static_cast<int>(part));
   // Lanes that are masked off against lanes that are not there.
-  if (tile.of * tile.width > part * padded && tile.can_pad) {
+  if (tile.of * tile.width > part * padded && tile.can_pad && !has_squares) {
     tile.of = padded;
     return true;
   }
