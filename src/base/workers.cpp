@@ -144,7 +144,7 @@ class Workers {
 
   void lose(Worker& w, const std::string& how) {
     if (!w.ready) throw DeviceError("a process that was to do the work ended before it began: " + how);
-    work_.lost(w.order.index, how);
+    work_.lost(w.order.index, w.order.first, how);
     ++w.order.first;
     hire(w);
   }

@@ -22,8 +22,8 @@ struct ProcessWork {
   std::function<void(std::string_view message)> ready;
   /// A part's result, in the parent.
   std::function<void(size_t index, std::string_view result)> part;
-  /// A part that took its process with it, and how; the parts after it are done by the next process.
-  std::function<void(size_t index, const std::string& how)> lost;
+  /// A part, by number, that took its process with it, and how; the parts after it are done by the next process.
+  std::function<void(size_t index, size_t part, const std::string& how)> lost;
   /// No more of this task and of those before it is to come; in order.
   std::function<void(size_t index)> done;
 };

@@ -72,12 +72,11 @@ std::string opts_of_part(UOp ast, const Target& target, const Options& o, int pa
   return walk < 0 ? o.opts : random_walk(ast, target, o.walk_length, o.seed + static_cast<uint64_t>(walk));
 }
 
-/// What became of one part, as text between processes.
+/// What became of one part, as it goes between processes.
 constexpr const char* kVerdicts[] = {"match", "mismatch", "skipped", "failed"};
 
-std::string result_text(const CheckResult& r, const std::string& opts) {
-  return text_of(
-      {{"verdict", kVerdicts[static_cast<int>(r.kind)]}, {"note", r.note}, {"sampled", r.sampled}, {"opts", opts}});
+Json result_json(const CheckResult& r, const std::string& opts) {
+  return {{"verdict", kVerdicts[static_cast<int>(r.kind)]}, {"note", r.note}, {"sampled", r.sampled}, {"opts", opts}};
 }
 
 /// Runs a kernel with the opts of all parts from `first` on, and compares.
@@ -93,9 +92,9 @@ void execute(const CorpusItem& item, Device& device, const Target& target, const
     try {
       if (!ast) ast = parse(graph, item.text);
       opts = opts_of_part(*ast, target, o, k);
-      part(result_text(check(optimize(*ast, target, context.optimize_options(opts))), opts));
+      part(text_of(result_json(check(optimize(*ast, target, context.optimize_options(opts))), opts)));
     } catch (const Error& e) {
-      part(result_text({.kind = CheckResult::Kind::Failed, .note = e.what()}, opts));
+      part(text_of(result_json({.kind = CheckResult::Kind::Failed, .note = e.what()}, opts)));
       if (!ast) return;
     }
   }
@@ -172,7 +171,6 @@ void compile_all(const std::vector<CorpusItem>& items, const std::vector<const T
 void execute_all(const std::vector<CorpusItem>& items, size_t target_count, const Options& o, Tally& tally,
                  Context& context) {
   std::vector<const Target*> targets;
-  std::vector<int> parts(items.size() * target_count);  // that a result is there of
   ProcessWork work;
   work.start = [&]() -> ProcessWork::Started {
     std::shared_ptr<Device> device = open_device(o.device, context.settings);
@@ -193,19 +191,18 @@ void execute_all(const std::vector<CorpusItem>& items, size_t target_count, cons
     for (std::string name; all >> name;) targets.push_back(&find_target(name));
   };
   work.part = [&](size_t i, std::string_view result) {
-    ++parts[i];
     take_in(tally[i], items[i / target_count], *targets[i % target_count], o, Json::parse(result), context);
   };
-  work.lost = [&](size_t i, const std::string& how) {
+  work.lost = [&](size_t i, size_t part, const std::string& how) {
     const CorpusItem& item = items[i / target_count];
     const Target& target = *targets[i % target_count];
     Graph graph;
-    const std::string opts = opts_of_part(parse(graph, item.text), target, o, parts[i]++);
+    const std::string opts = opts_of_part(parse(graph, item.text), target, o, static_cast<int>(part));
     const CheckResult result{.kind = CheckResult::Kind::Failed, .note = "the process was lost: " + how};
-    take_in(tally[i], item, target, o, Json::parse(result_text(result, opts)), context);
+    take_in(tally[i], item, target, o, result_json(result, opts), context);
   };
   work.done = [&](size_t i) { tally.done(i); };
-  work_in_processes(parts.size(), o.jobs, o.timeout, work);
+  work_in_processes(items.size() * target_count, o.jobs, o.timeout, work);
 }
 
 void run_corpus(const Options& o, Context& context) {

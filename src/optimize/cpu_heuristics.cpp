@@ -271,6 +271,7 @@ void Kernel::CpuLayout::choose_rows(int vector, Tile& tile) const {
 bool Kernel::CpuLayout::choose_width(int vector, Tile& tile) const {
   tile.of = size(vector);
   tile.width = lanes();
+  // Whatever the amount: whether the axis may be padded at all.
   tile.can_pad = !Kernel(kernel).try_apply({OptOp::PADTO, vector, static_cast<int>(tile.of) - 1});
   if (tile.of % tile.width == 0) return true;
   const int64_t padded = (tile.of + tile.width - 1) / tile.width * tile.width;
@@ -362,7 +363,7 @@ void Kernel::tile_registers(int vector) {
   if (!tile.row) return;
   int row = *tile.row;
   if (tile.of == amount && vector < row) --row;
-  if (square && streams && row < vector && vector < global_dims())
+  if (square && streams && !whole && row < vector && vector < global_dims())
     apply_if_legal(OptOp::SWAP, row, vector);  // squares of what comes from memory are read in order
   if (!square) order_rows(row, vector, whole, tile.of, operands);
 }

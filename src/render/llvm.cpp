@@ -83,7 +83,8 @@ class LlvmWriter {
     std::vector<Phi> phis;
   };
 
-  /// Which accumulators each loop carries, how much is stored to each buffer, and which products may fuse into the sum they are accumulated in.
+  /// Which accumulators each loop carries, how much is stored to each buffer, and which products may fuse into the sum they are
+  /// accumulated in.
   void survey() {
     std::vector<double> turns{1};  // of the open loops
     for (UOp u : linear_.uops) {

@@ -50,7 +50,7 @@ Program describe(std::string name, LinearProgram linear, const Target& target);
 Program render(std::string name, LinearProgram linear, const Target& target, const KernelLayout& layout = {});
 
 /// Function `name` over the linear program, in LLVM IR, without the comment above it. Arguments: the buffers in order of number,
-/// then the variables in order of name.
+/// then the variables in order of name; after them, where the program has them, the number of the thread's part and its scratch memory.
 std::string render_llvm(const std::string& name, const LinearProgram& linear);
 /// The same in PTX; the target says for which machine.
 std::string render_ptx(const std::string& name, const LinearProgram& linear, const Target& target);

@@ -33,7 +33,10 @@ Results work(size_t count, int jobs, double timeout, size_t parts, const std::fu
   };
   work.ready = [](std::string_view message) { EXPECT_EQ(message, "here"); };
   work.part = [&](size_t index, std::string_view result) { results.parts[index].emplace_back(result); };
-  work.lost = [&](size_t index, const std::string& how) { results.parts[index].push_back(how); };
+  work.lost = [&](size_t index, size_t part, const std::string& how) {
+    EXPECT_EQ(part, results.parts[index].size());
+    results.parts[index].push_back(how);
+  };
   work.done = [&](size_t index) { results.done.push_back(index); };
   work_in_processes(count, jobs, timeout, work);
   return results;

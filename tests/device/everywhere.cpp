@@ -50,6 +50,7 @@ const std::vector<std::string> kUsualOpts = {
     "PACK(0,1)",
     "PACK(0,2)",
     "PACK(1,1)",
+    "PACK(1,1) THREAD(0,0)",
     "UPCAST(0,2) UPCAST(1,16) SWAP(0,1) PACK(1,2) THREAD(0,2)",
     "PADTO(1,8) UPCAST(1,8) PACK(0,2) PACK(0,3)",
 };

@@ -38,6 +38,7 @@ TEST(CpuOpts, change_the_axes) {
            {matmul_64, "PACK(0,2)", "g64 g64 r64"},
            {matmul_64, "UPCAST(1,16) SWAP(0,1) PACK(1,2) THREAD(0,2)", "t2 g2 g64 r64 u16"},
            {matmul_64, "PACK(1,1) PACK(0,2)", "g64 g64 r64"},
+           {matmul_64, "PACK(1,1) THREAD(0,0)", "t64 g64 r64"},
        }) {
     Graph graph;
     Kernel kernel(c.ast(graph), find_target("cpu:avx512"));

@@ -154,6 +154,19 @@ TEST_F(Beam, climbs_from_each_start_by_itself) {
   EXPECT_EQ(r.start_seconds, (std::vector<double>{0.5, 4}));
 }
 
+TEST_F(Beam, varies_single_opts_of_a_start_where_asked_to) {
+  PretendedDevice device([](const std::vector<Opt>& opts) {
+    const std::string text = to_string(opts);
+    return Behaviour{.seconds = text == "UPCAST(0,2)" ? 0.5 : text == "UPCAST(0,4)" ? 1 : 2};
+  });
+  environment.device = &device;
+  Kernel start(ast, find_target("llvm"));
+  start.apply(parse_opts("UPCAST(0,4)"));
+  EXPECT_EQ(to_string(beam_search({start}, environment, options).opts), "UPCAST(0,4)");
+  options.vary = true;
+  EXPECT_EQ(to_string(beam_search({start}, environment, options).opts), "UPCAST(0,2)");
+}
+
 TEST_F(Beam, keeps_the_start_where_nothing_is_faster) {
   BeamResult r = search([](const std::vector<Opt>& opts) { return Behaviour{.seconds = opts.empty() ? 1.0 : 2.0}; });
   EXPECT_TRUE(r.opts.empty());
