@@ -174,7 +174,7 @@ TEST_F(Beam, keeps_the_start_where_nothing_is_faster) {
 }
 
 TEST_F(Beam, goes_around_what_crashes_never_ends_is_wrong_or_does_not_compile) {
-  options.candidate_seconds = 0.2;
+  options.candidate_seconds = 1;  // enough for the others on a busy machine
   BeamResult r = search([](const std::vector<Opt>& opts) {
     Behaviour b = by_lanes(opts);
     const std::string text = to_string(opts);
