@@ -81,6 +81,9 @@ std::string cores_text(const Target& target) {
     text += (text.empty() ? "" : ", ") + core_text(core);
     if (core.tf32) text += " (`ALLOW_TF32`)";
   }
+  for (const DotProduct& dot : target.dots)
+    text += fmt::format("{}{}x1x{} {}->{}", text.empty() ? "" : ", ", target.vector_bytes / 4, dot.steps,
+                        to_string(dot.in), to_string(dot.out));
   return text.empty() ? "-" : text;
 }
 
@@ -96,7 +99,9 @@ constexpr std::string_view kIntroduction =
     "- **runs on**: devices of `quern run --device`. INTERP runs the linear program that the source was printed from, "
     "for every target.\n"
     "- **tensor cores**: N x M x K and the types of operands and sums. Intel's want a driver with\n"
-    "  `cl_intel_subgroup_matrix_multiply_accumulate`; clang:amx's are an outer product written in C.\n"
+    "  `cl_intel_subgroup_matrix_multiply_accumulate`; clang:amx's are an outer product written in C. cpu:\n"
+    "  targets have instructions for dot products in a vector's lanes, which kernels get without an opt "
+    "([opts.md](opts.md#vectors)).\n"
     "- **dtypes**: \"in float\" are types that are loaded and stored but computed in float and rounded after each "
     "operation.\n\n"
     "| target | renders | compiled by | runs on | tensor cores | images | dtypes |\n|---|---|---|---|---|---|---|\n";

@@ -86,7 +86,9 @@ std::optional<VectorPacker::Step> VectorPacker::source_of(PackId id, size_t i) {
       if (i == 0) return pack(p.sources[0]);
       return i == 1 ? pack(packs_[p.sources[0]].sources[1]) : std::nullopt;
     case Kind::Unzip:
+    case Kind::Zip:
     case Kind::Transposed:
+    case Kind::Dot:
     case Kind::Lanewise:
     case Kind::Blend:
     case Kind::Shifted: return i < p.sources.size() ? pack(p.sources[i]) : std::nullopt;
@@ -119,7 +121,11 @@ UOp VectorPacker::made(PackId id) {
       for (PackId s : p.sources)
         for (uint32_t i = 0; i < p.lanes.size(); i += 2) src.push_back(lane(packs_[s].made, i));
       return graph_.vectorize(src);
+    case Kind::Zip:
+      for (uint32_t i = 0; i < p.lanes.size(); ++i) src.push_back(lane(packs_[p.sources[i % 2]].made, i / 2));
+      return graph_.vectorize(src);
     case Kind::Transposed: return transposed(p, 1, p.column);
+    case Kind::Dot: return dot_products(p);
     case Kind::Blend: return packs_[p.sources[0]].made.where(packs_[p.sources[1]].made, packs_[p.sources[2]].made);
     case Kind::Shifted: return packs_[p.sources[0]].made + packs_[p.sources[1]].made;
   }

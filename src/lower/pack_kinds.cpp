@@ -31,8 +31,8 @@ void VectorPacker::decide(PackId id) {
     return;
   }
   if (all(lanes, [](UOp u) { return u.is_const(); })) return;
-  if (decide_load(id, lanes) || decide_transposed(id, lanes) || decide_unzip(id, lanes) ||
-      decide_accumulator(id, lanes) || decide_shifted(id, lanes))
+  if (decide_load(id, lanes) || decide_transposed(id, lanes) || decide_unzip(id, lanes) || decide_zip(id, lanes) ||
+      decide_accumulator(id, lanes) || decide_dot(id, lanes) || decide_shifted(id, lanes))
     return;
   if (decide_choice(id, lanes)) return;
   if (!first.is(kLanewise) || !all(lanes, [&](UOp u) { return is_alike(u, first); })) {
@@ -243,6 +243,27 @@ bool VectorPacker::decide_unzip(PackId id, const std::vector<UOp>& lanes) {
   PackId low = want(std::move(halves[0])), high = want(std::move(halves[1]));
   packs_[id].kind = Kind::Unzip;
   packs_[id].sources = {low, high};
+  return true;
+}
+
+bool VectorPacker::is_woven(const std::vector<UOp>& lanes, size_t ways) {
+  if (lanes.size() < 2 * ways || lanes.size() % ways != 0) return false;
+  if (!std::ranges::all_of(lanes, [](UOp u) { return u && is_plain_access(u, Op::Load) && !gate_of(u); })) return false;
+  for (size_t i = ways; i < lanes.size(); ++i) {
+    UOp before = lanes[i - ways].src(0), here = lanes[i].src(0);
+    const Place a = Place::of(before.src(1)), b = Place::of(here.src(1));
+    if (before.src(0) != here.src(0) || a.root != b.root || b.offset != a.offset + 1) return false;
+  }
+  return true;
+}
+
+bool VectorPacker::decide_zip(PackId id, const std::vector<UOp>& lanes) {
+  if (!is_woven(lanes, 2) && !is_woven(lanes, 4)) return false;
+  std::array<std::vector<UOp>, 2> halves;
+  for (size_t i = 0; i < lanes.size(); ++i) halves[i % 2].push_back(lanes[i]);
+  PackId even = want(std::move(halves[0])), odd = want(std::move(halves[1]));
+  packs_[id].kind = Kind::Zip;
+  packs_[id].sources = {even, odd};
   return true;
 }
 

@@ -49,7 +49,20 @@ class VectorPacker {
   UOp run();
 
  private:
-  enum class Kind : uint8_t { Scalars, Splat, Load, Unzip, Transposed, Lanewise, Shifted, Blend, Accumulator, Assign };
+  enum class Kind : uint8_t {
+    Scalars,
+    Splat,
+    Load,
+    Unzip,
+    Zip,
+    Transposed,
+    Dot,
+    Lanewise,
+    Shifted,
+    Blend,
+    Accumulator,
+    Assign
+  };
   using PackId = uint32_t;
   struct Pack {
     std::vector<UOp> lanes;
@@ -61,9 +74,10 @@ class VectorPacker {
     Place place;                 // Load: of the first lane
     DType index_type;
     bool reversed = false;
-    size_t column = 0;    // Transposed: which of the square
-    UOp like;             // Lanewise: its op
-    bool stored = false;  // Accumulator: its vector is asked for as it is
+    const DotProduct* dot = nullptr;  // Dot: its sources are what is added to, and two vectors an instruction
+    size_t column = 0;                // Transposed: which of the square
+    UOp like;                         // Lanewise: its op
+    bool stored = false;              // Accumulator: its vector is asked for as it is
     UOp made;
   };
   struct Member {
@@ -152,11 +166,30 @@ class VectorPacker {
   static Whereabouts whereabouts(UOp load);
   /// Loads of every other element: two vectors of which every other lane is needed.
   bool decide_unzip(PackId id, const std::vector<UOp>& lanes);
+  /// Lanes that alternate between runs of loads: the even ones and the odd ones, zipped.
+  bool decide_zip(PackId id, const std::vector<UOp>& lanes);
+  /// Are lanes from the `ways`-th on loaded from right after what stands that many before?
+  static bool is_woven(const std::vector<UOp>& lanes, size_t ways);
   /// An accumulator is a lane of one vector only: the first that wants it.
   bool decide_accumulator(PackId id, const std::vector<UOp>& lanes);
   void claim(PackId id);
   /// The same integer plus a constant in each lane, where a zero is left out.
   bool decide_shifted(PackId id, const std::vector<UOp>& lanes);
+
+  // pack_dots.cpp: sums of products of narrow numbers
+  struct Product {
+    UOp shared, own;  // loads: the same one in all lanes, and another one in each
+  };
+  /// A sum of products, and of one term else.
+  struct SumOfProducts {
+    UOp addend;
+    std::vector<Product> products;
+  };
+  bool decide_dot(PackId id, const std::vector<UOp>& lanes);
+  bool decide_dot(PackId id, const std::vector<UOp>& lanes, const DotProduct& dot);
+  static std::optional<SumOfProducts> sum_of_products(UOp sum, const DotProduct& dot);
+  static bool put_shared_first(std::vector<SumOfProducts>& sums);
+  UOp dot_products(const Pack& p);
 
   // pack_build.cpp: building
 

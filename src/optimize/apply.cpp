@@ -225,6 +225,19 @@ Kernel::Refusal Kernel::why_not_pack(int axis, int64_t buffer) const {
   return std::nullopt;
 }
 
+const DotProduct* Kernel::dot_product() const {
+  if (fixed_->reduces.size() != 1) return nullptr;
+  UOp sum = fixed_->reduces[0], product = sum.src(0);
+  if (std::get<const ReduceArg*>(sum.arg())->op != Op::Add || !product.is(Op::Mul)) return nullptr;
+  const auto is_operand = [](UOp u, const DotProduct& dot) {
+    return u.is(Op::Cast) && u.src(0).is(Op::Load) && u.src(0).dtype() == DType(dot.in);
+  };
+  for (const DotProduct& dot : target().dots)
+    if (sum.dtype() == DType(dot.out) && is_operand(product.src(0), dot) && is_operand(product.src(1), dot))
+      return &dot;
+  return nullptr;
+}
+
 std::vector<int> Kernel::packed_axes(size_t buffer, int axis) const {
   const TrackedView& view = buffer_view(buffer);
   std::vector<int> axes;
@@ -232,10 +245,15 @@ std::vector<int> Kernel::packed_axes(size_t buffer, int axis) const {
     const std::optional<SInt>& stride = view.strides(fixed_->graph())[static_cast<size_t>(i)];
     if (!(view.size(i) == 1) && !(stride && *stride == 0)) axes.push_back(i);
   }
-  // Loops, then steps that are unrolled, then lanes: those are side by side.
-  const auto rank = [this](int i) {
+  // Loops, then steps that are unrolled, then lanes: those are side by side. Of dot products a lane takes some steps at once.
+  const DotProduct* dot = dot_product();
+  const auto rank = [&](int i) {
     const AxisKind kind = axes_[static_cast<size_t>(i)].kind;
-    return kind == AxisKind::Unroll ? 1 : kind == AxisKind::Upcast ? 2 : kind == AxisKind::Partial ? 3 : 0;
+    const bool is_taken_at_once = dot != nullptr && axes_[static_cast<size_t>(i)].size == SInt(dot->steps);
+    return kind == AxisKind::Unroll    ? (is_taken_at_once ? 4 : 1)
+           : kind == AxisKind::Upcast  ? 2
+           : kind == AxisKind::Partial ? 3
+                                       : 0;
   };
   std::ranges::sort(axes, {}, [&](int i) { return std::pair(rank(i), i); });
   return axes;

@@ -347,6 +347,7 @@ void Kernel::tile_registers(int vector) {
   const std::vector<int64_t> operands =
       tile.row ? worth_packing(*tile.row, size_of(axes_[static_cast<size_t>(*tile.row)]) / tile.rows, vector, amount)
                : std::vector<int64_t>();
+  const std::optional<int> dot = tile.row ? axis_of_dots(vector, operands) : std::nullopt;
   int removed = 0;
   bool whole = tile.of == amount;
   if (tile.row && tile.rows > 1) {
@@ -360,12 +361,31 @@ void Kernel::tile_registers(int vector) {
   else if (reduces && !tile.row && !tile.gathers && prod_of_reduce() >= kLongReduce)
     apply_if_legal(OptOp::UNROLL, first_upcast() - 1 - first_reduce(), streams ? 16 : 8);
   apply_if_legal(OptOp::UPCAST, vector - removed, amount);
+  if (dot) apply_if_legal(OptOp::UNROLL, *dot, dot_product()->steps);
   if (!tile.row) return;
   int row = *tile.row;
   if (tile.of == amount && vector < row) --row;
   if (square && streams && !whole && row < vector && vector < global_dims())
     apply_if_legal(OptOp::SWAP, row, vector);  // squares of what comes from memory are read in order
   if (!square) order_rows(row, vector, whole, tile.of, operands);
+}
+
+/// The reduced axis, counted among those, of which an instruction for dot products takes some steps at once: one operand has them side
+/// by side for all lanes, the other one has lanes side by side or is packed.
+std::optional<int> Kernel::axis_of_dots(int vector, const std::vector<int64_t>& packed) const {
+  const DotProduct* dot = dot_product();
+  const int axis = first_upcast() - 1;
+  if (dot == nullptr || axis < first_reduce() || size_of(axes_[static_cast<size_t>(axis)]) % dot->steps != 0)
+    return std::nullopt;
+  const CpuLayout layout(*this);
+  for (const CpuLayout::BufferAt& b : layout.buffers) {
+    if (b.is_store) continue;
+    const std::optional<int64_t> lanes = layout.stride(b, vector);
+    const bool is_packed =
+        std::ranges::find(packed, std::get<int64_t>(fixed_->buffers[b.number].src(0).arg())) != packed.end();
+    if (lanes == 0 ? layout.stride(b, axis) != 1 : lanes != 1 && !is_packed) return std::nullopt;
+  }
+  return axis - first_reduce();
 }
 
 /// The order of the loops over rows and over strips of vectors, and what is packed inside.
@@ -419,7 +439,7 @@ std::vector<int64_t> Kernel::worth_packing(int row, int64_t turns, int vector, i
     all = std::min<Int128>(all * size_of(axes_[static_cast<size_t>(vector)]) / amount, kUnbounded);
     if (tile > kMostPacked) continue;
     // In order already, and near.
-    const bool is_plain = lanes == 1 && !masked;
+    const bool is_plain = lanes == 1 && !masked && dot_product() == nullptr;
     const bool is_far = (pitch != 0 && pitch % kPage == 0) || all > 2 * kSecondCache;
     if (!is_plain || (is_far && turns >= 2 * kPackedTurns))
       numbers.push_back(std::get<int64_t>(fixed_->buffers[b.number].src(0).arg()));

@@ -139,6 +139,8 @@ class Kernel {
   bool split(int axis, int64_t amount, bool top, int before, AxisKind kind);
   void swap_axes(int a, int b);
   void pad_axis(int axis, int64_t amount);
+  /// The target's instruction for the products that the kernel sums, if there is one.
+  const DotProduct* dot_product() const;
   Refusal why_not_pack(int axis, int64_t buffer) const;
   /// Axes inside of `axis` along which what the buffer reads changes, those whose steps lie furthest apart in scratch first.
   std::vector<int> packed_axes(size_t buffer, int axis) const;
@@ -170,6 +172,7 @@ class Kernel {
   struct CpuLayout;
   std::optional<int> gathered_lanes(int lanes, bool packed) const;
   std::vector<int64_t> worth_packing(int row, int64_t turns, int vector, int64_t amount) const;
+  std::optional<int> axis_of_dots(int vector, const std::vector<int64_t>& packed) const;
   std::optional<int> square_to_transpose(int vector, int lanes) const;
   void reduce_on_lanes(int axis, int lanes);
   void tile_registers(int vector);

@@ -18,7 +18,10 @@ namespace {
 
 constexpr int kLine = 64;  ///< bytes of a cache line
 constexpr double kStreamedBytes = 1 << 25;
+constexpr int kSigns = static_cast<int>(0x80808080);  ///< of the four bytes
 constexpr std::string_view kStreamed = "align 64, !nontemporal !0";
+
+constexpr std::string_view kInt8Dot = "avx512.vpdpbusd", kBFloat16Dot = "avx512bf16.dpbf16ps";
 
 /// What a DEFINE_LOCAL takes of the scratch memory.
 int64_t bytes_of_scratch(UOp define_local) {
@@ -409,6 +412,37 @@ class LlvmWriter {
                         : ops_.emit("extractelement ", llvm_type(from.dtype()), ' ', text(from), ", i64 ", lanes[0]);
   }
 
+  /// The row of A stands in each lane as one number of 32 bits, like each lane's column of B.
+  void dot_product(UOp u) {
+    const WmmaArg& arg = *std::get<const WmmaArg*>(u.arg());
+    const std::string type = llvm_type(u.dtype()), words = llvm_type(DType(Scalar::Int32, u.dtype().count));
+    const int bits = u.dtype().count * 32;
+    LlvmValue row = ops_.emit("bitcast ", llvm_type(u.src(0).dtype()), ' ', text(u.src(0)), " to i32");
+    const bool is_int = arg.dtype_in == Scalar::Int8;
+    // The instruction takes A without sign: 128 more than it is, so that each sum gets 128 times B too much.
+    if (is_int) row = ops_.emit("xor i32 ", row, ", ", kSigns);
+    LlvmValue rows = ops_.emit("insertelement ", words, " poison, i32 ", row, ", i64 0");
+    rows = ops_.emit("shufflevector ", words, ' ', rows, ", ", words, " poison, <", u.dtype().count,
+                     " x i32> zeroinitializer");
+    const LlvmValue columns = ops_.emit("bitcast ", llvm_type(u.src(1).dtype()), ' ', text(u.src(1)), " to ", words);
+    const auto call = [&](std::string_view name, const LlvmValue& sums, std::string_view operands, const LlvmValue& a,
+                          const LlvmValue& b) {
+      ops_.declare(
+          concat("declare ", type, " @llvm.x86.", name, '.', bits, '(', type, ", ", operands, ", ", operands, ")\n"));
+      return ops_.emit("call ", type, " @llvm.x86.", name, '.', bits, '(', type, ' ', sums, ", ", operands, ' ', a,
+                       ", ", operands, ' ', b, ')');
+    };
+    if (!is_int) {
+      const std::string numbers = concat('<', 2 * u.dtype().count, " x bfloat>");
+      const auto as_numbers = [&](const LlvmValue& x) { return ops_.emit("bitcast ", words, ' ', x, " to ", numbers); };
+      value(u).text = call(kBFloat16Dot, text(u.src(2)), numbers, as_numbers(rows), as_numbers(columns));
+      return;
+    }
+    const LlvmValue sums = call(kInt8Dot, text(u.src(2)), words, rows, columns);
+    const LlvmValue excess = call(kInt8Dot, "zeroinitializer", words, concat("splat (i32 ", kSigns, ')'), columns);
+    value(u).text = ops_.emit("sub ", type, ' ', sums, ", ", excess);
+  }
+
   void write(UOp u) {
     switch (u.op()) {
       case Op::DefineGlobal:
@@ -432,6 +466,7 @@ class LlvmWriter {
       case Op::Store: return store(u);
       case Op::Vectorize: return vectorize(u);
       case Op::Gep: return lane(u);
+      case Op::Wmma: return dot_product(u);
       default: break;
     }
     if (u.is(Op::Cast) && u.dtype().is_ptr()) return;

@@ -76,6 +76,14 @@ Target cpu(std::string name, int vector_bytes, int vector_registers) {
   return t;
 }
 
+/// AVX-512 with instructions for products of 8-bit integers (VNNI), and of bfloat16 as well: no CPU has those alone.
+Target cpu_with_dots(std::string name, bool bfloat16) {
+  Target t = cpu(std::move(name), 64, 32);
+  t.dots.push_back({Scalar::Int8, Scalar::Int32, 4});
+  if (bfloat16) t.dots.push_back({Scalar::BFloat16, Scalar::Float, 2});
+  return t;
+}
+
 Target opencl() {
   Target t;
   t.name = "opencl";
@@ -164,6 +172,8 @@ Target hip() {
 
 const std::vector<Target>& all_targets() {
   static const std::vector<Target> targets = {cpu("cpu:avx512", 64, 32),
+                                              cpu_with_dots("cpu:avx512vnni", false),
+                                              cpu_with_dots("cpu:avx512bf16", true),
                                               cpu("cpu:avx2", 32, 16),
                                               cpu("cpu:128", 16, 16),
                                               clang(),
@@ -215,8 +225,10 @@ const Target& find_target(std::string_view name) {
 const Target& own_cpu_target() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
-    return find_target("cpu:avx512");
+      __builtin_cpu_supports("avx512vl")) {
+    if (!__builtin_cpu_supports("avx512vnni")) return find_target("cpu:avx512");
+    return find_target(__builtin_cpu_supports("avx512bf16") ? "cpu:avx512bf16" : "cpu:avx512vnni");
+  }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return find_target("cpu:avx2");
 #endif
   return find_target("cpu:128");

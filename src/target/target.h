@@ -36,6 +36,13 @@ struct TensorCore {
   bool operator==(const TensorCore&) const = default;
 };
 
+/// An instruction on vectors: each lane of a sum gets the products of `steps` neighbours of two vectors of narrower elements added.
+struct DotProduct {
+  Scalar in, out;
+  int steps;
+  bool operator==(const DotProduct&) const = default;
+};
+
 enum class Dialect : uint8_t { C, Dsp, Llvm, OpenCl, Cuda, Ptx, Metal, Hip };
 
 /// What a target can do: plain data. Nothing above render knows a dialect; nothing asks a device what it can do.
@@ -51,6 +58,7 @@ struct Target {
   // Of CPUs that Quern lays out itself, rather than as the reference does:
   int vector_bytes = 0;      ///< of a vector register; 0: code is made of scalars, and what its compiler makes of them
   int vector_registers = 0;  ///< how many there are
+  std::vector<DotProduct> dots;
   bool has_threads = false;  ///< an axis may be shared out among cores
   std::optional<std::array<int64_t, 3>> global_max = std::array<int64_t, 3>{0x8FFFFFFF, 0x8FFFFFFF, 0x8FFFFFFF};
   std::optional<std::array<int64_t, 3>> local_max = std::array<int64_t, 3>{0x8FFFFFFF, 0x8FFFFFFF, 0x8FFFFFFF};

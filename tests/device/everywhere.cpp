@@ -24,8 +24,9 @@ struct Place {
 };
 
 constexpr Place kPlaces[] = {
-    {"CPU", "llvm", true},      {"CPU", "cpu:avx512", true},    {"CLANG", "clang", false},    {"INTERP", "clang", true},
-    {"INTERP", "opencl", true}, {"INTERP", "cuda:sm_80", true}, {"INTERP", "cpu:avx2", true},
+    {"CPU", "llvm", true},        {"CPU", "cpu:avx512", true},        {"CLANG", "clang", false},
+    {"INTERP", "clang", true},    {"INTERP", "opencl", true},         {"INTERP", "cuda:sm_80", true},
+    {"INTERP", "cpu:avx2", true}, {"INTERP", "cpu:avx512bf16", true},
 };
 
 const std::vector<std::string> kUsualOpts = {

@@ -35,6 +35,12 @@ inline UOp matmul(Graph& g, int m, int n, int k, Scalar in, Scalar out) {
   UOp a = load(g, 1, in, {{make_view(shape, {k, 0, 1})}}), b = load(g, 2, in, {{make_view(shape, {0, 1, n})}});
   return stored(reduce((a * b).cast(out), Op::Add, {2}), {m, n, 1});
 }
+/// As matmul, but products are in `out` as well.
+inline UOp widening_matmul(Graph& g, int m, int n, int k, Scalar in, Scalar out) {
+  Shape shape{m, n, k};
+  UOp a = load(g, 1, in, {{make_view(shape, {k, 0, 1})}}), b = load(g, 2, in, {{make_view(shape, {0, 1, n})}});
+  return stored(reduce(a.cast(out) * b.cast(out), Op::Add, {2}), {m, n, 1});
+}
 
 inline LinearProgram lowered(UOp ast, std::string_view target, std::string_view opts = "") {
   Kernel kernel(ast, find_target(target));

@@ -102,6 +102,34 @@ TEST(PackVectors, fills_scratch_before_the_loop_that_reads_it) {
             "for for load16 store16 endfor barrier for acc for load load16 endfor store16 endfor barrier endfor");
 }
 
+TEST(PackVectors, makes_dot_products_where_there_are_instructions) {
+  const auto count = [](Scalar in, Scalar out, const char* target, const char* opts) {
+    Graph graph;
+    LinearProgram program = lowered(widening_matmul(graph, 8, 64, 64, in, out), target, opts);
+    verify(program.uops, Spec::LinearVectors);
+    return std::ranges::count_if(program.uops, [](UOp u) { return u.is(Op::Wmma); });
+  };
+  using enum Scalar;
+  const char* eights = "UPCAST(0,2) UPCAST(1,32) UNROLL(0,8)";
+  EXPECT_EQ(count(Int8, Int32, "cpu:avx512bf16", eights), 8);  // 2 rows of 2 vectors, 4 of 8 steps each
+  EXPECT_EQ(count(Int8, Int32, "cpu:avx512vnni", eights), 8);
+  EXPECT_EQ(count(Int8, Int32, "cpu:avx512", eights), 0);
+  EXPECT_EQ(count(BFloat16, Float, "cpu:avx512bf16", eights), 16);
+  EXPECT_EQ(count(BFloat16, Float, "cpu:avx512vnni", eights), 0);
+  EXPECT_EQ(count(UInt8, UInt32, "cpu:avx512bf16", eights), 0);  // there is none for two without sign
+  EXPECT_EQ(count(Int8, Int32, "cpu:avx512bf16", "UPCAST(0,2) UPCAST(1,32) UNROLL(0,2)"), 0);
+  EXPECT_EQ(count(Int8, Int32, "cpu:avx512bf16", "UPCAST(1,8) UNROLL(0,4)"), 1);
+}
+
+TEST(PackVectors, zips_lanes_that_alternate_between_runs) {
+  Graph graph;
+  // Two halves of a buffer, an element of each in turn.
+  LinearProgram program = lowered(stored(load(graph, 1, Scalar::Float, {{make_view({32, 2}, {1, 32})}}), {32, 2}),
+                                  "cpu:avx512", "UPCAST(0,16) UPCAST(1,2)");
+  verify(program.uops, Spec::LinearVectors);
+  EXPECT_EQ(outline(program), "for load8 load8 store16 load8 load8 store16 endfor");
+}
+
 TEST(PackVectors, leaves_other_targets_alone) {
   Graph graph;
   LinearProgram program = lowered(stored(load(graph, 1, Scalar::Float, tracker({64})), {64}), "llvm", "UPCAST(0,4)");

@@ -131,6 +131,12 @@ TEST(CpuHeuristics, find_the_lanes) {
             "t8 g128 r512 u4 u64"},
            {"an operand whose rows are whole pages apart is packed",
             [](Graph& g) { return matmul(g, 1024, 1024, 1024); }, "cpu:avx512", "t16 g256 r1024 u4 u64"},
+           {"steps of a dot product are unrolled, and packed",
+            [](Graph& g) { return widening_matmul(g, 512, 512, 512, Scalar::Int8, Scalar::Int32); }, "cpu:avx512bf16",
+            "t8 g128 r128 u4 u64 x4"},
+           {"without an instruction for it they are not",
+            [](Graph& g) { return widening_matmul(g, 512, 512, 512, Scalar::BFloat16, Scalar::Float); },
+            "cpu:avx512vnni", "t64 g8 g2 r512 u4 u64"},
            {"too small for threads", [](Graph& g) { return add_kernel(g, {64}); }, "cpu:avx512", "u64"},
        }) {
     Graph graph;

@@ -46,6 +46,12 @@ UOp matmul(Graph& graph, int m, int n, int k, Scalar in, Scalar out) {
   return stored(reduce(Op::Add, (a * b).cast(out), {2}), {m, n, 1});
 }
 
+UOp widening_matmul(Graph& graph, int m, int n, int k, Scalar in, Scalar out) {
+  const UOp a = load(graph, 1, in, {{make_view({m, n, k}, {k, 0, 1})}});
+  const UOp b = load(graph, 2, in, {{make_view({m, n, k}, {0, 1, n})}});
+  return stored(reduce(Op::Add, a.cast(out) * b.cast(out), {2}), {m, n, 1});
+}
+
 UOp matvec(Graph& graph, int rows, int columns) {
   const UOp a = load(graph, 1, Scalar::Float, expand(tracker({1, columns}), {rows, columns}));
   const UOp b = load(graph, 2, Scalar::Float, tracker({rows, columns}));

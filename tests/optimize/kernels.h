@@ -21,6 +21,7 @@ UOp row_sums(Graph& graph, int rows, int columns, Scalar type = Scalar::Float, O
 UOp sums_of_exp2(Graph& graph, int rows, int columns);  ///< row sums of exp2(a)
 /// a (m,k) times b (k,n): products in `in`, sums in `out`.
 UOp matmul(Graph& graph, int m, int n, int k, Scalar in = Scalar::Float, Scalar out = Scalar::Float);
+UOp widening_matmul(Graph& graph, int m, int n, int k, Scalar in, Scalar out);  ///< products in `out` as well
 UOp matvec(Graph& graph, int rows, int columns);
 UOp max_of_row_sums(Graph& graph, int blocks, int rows, int columns);      ///< a reduce of a reduce
 UOp row_sums_of_images(Graph& graph, int height, int width, int columns);  ///< each pixel's channels are sums

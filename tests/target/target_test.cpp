@@ -12,9 +12,9 @@ namespace {
 
 TEST(Targets, are_found_by_name) {
   EXPECT_THAT(target_names(),
-              testing::ElementsAre("cpu:avx512", "cpu:avx2", "cpu:128", "clang", "clang:amx", "dsp", "llvm", "opencl",
-                                   "intel", "qcom", "cuda:sm_75", "cuda:sm_80", "cuda:sm_90", "ptx:sm_75", "ptx:sm_80",
-                                   "ptx:sm_90", "nv", "metal", "hip:gfx1100"));
+              testing::ElementsAre("cpu:avx512", "cpu:avx512vnni", "cpu:avx512bf16", "cpu:avx2", "cpu:128", "clang",
+                                   "clang:amx", "dsp", "llvm", "opencl", "intel", "qcom", "cuda:sm_75", "cuda:sm_80",
+                                   "cuda:sm_90", "ptx:sm_75", "ptx:sm_80", "ptx:sm_90", "nv", "metal", "hip:gfx1100"));
   for (const std::string& name : target_names()) EXPECT_EQ(find_target(name).name, name);
   try {
     find_target("vulkan");

@@ -17,7 +17,7 @@ namespace {
 
 bool has_vectors(const Program& program) {
   return std::any_of(program.linear.uops.begin(), program.linear.uops.end(),
-                     [](UOp u) { return u.is(kAluOps) && u.dtype().count > 1; });
+                     [](UOp u) { return u.is(kAluOps | OpSet{Op::Wmma}) && u.dtype().count > 1; });
 }
 
 /// Quick for programs that are over in some microseconds anyway.
@@ -26,6 +26,19 @@ Effort effort_for(const Program& program) {
   auto most = [](const SInt& s) { return s.is_int() ? Int128{s.value()} : s.expr().vmax(); };
   return most(program.estimates.ops) + most(program.estimates.load_store_bytes) / 4 < 50'000 ? Effort::Quick
                                                                                              : Effort::Full;
+}
+
+/// A target's other vectors are split where the machine has none as wide; instructions for dot products are there or not.
+void check_instructions(const Program& program) {
+  const std::vector<DotProduct>& there = own_cpu_target().dots;
+  for (UOp u : program.linear.uops) {
+    if (!u.is(Op::Wmma)) continue;
+    const WmmaArg& arg = *std::get<const WmmaArg*>(u.arg());
+    const DotProduct needed{arg.dtype_in, arg.dtype_out, arg.dims[2]};
+    if (std::find(there.begin(), there.end(), needed) == there.end())
+      throw DeviceError("this CPU lacks the instruction for " + arg.name + ", which " + program.name + " for target " +
+                        program.target->name + " uses; its own target is " + own_cpu_target().name);
+  }
 }
 
 /// The calling thread's own, kept for its next kernel.
@@ -102,6 +115,7 @@ class CpuDevice final : public Device {
   std::unique_ptr<Executable> compile(const Program& program) override {
     if (!accepts(*program.target))
       throw DeviceError("device CPU runs LLVM IR, and " + program.name + " is for target " + program.target->name);
+    check_instructions(program);
     return std::make_unique<CpuExecutable>(program, jit_, threads_);
   }
 

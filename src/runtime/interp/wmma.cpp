@@ -66,12 +66,19 @@ constexpr FragmentLayout kAmx{1, [](int row, int) { return Place{0, row}; },
                               [](int, int column) { return Place{0, column}; },
                               [](int row, int column) { return Place{0, row * 16 + column}; }};
 
+// Dot products of vectors: a row of A for all lanes, each lane's column of B on its own.
+template <int kSteps>
+constexpr FragmentLayout kDots{1, [](int, int k) { return Place{0, k}; },
+                               [](int k, int column) { return Place{0, column * kSteps + k}; },
+                               [](int, int column) { return Place{0, column}; }};
+
 const FragmentLayout& layout_of(const WmmaArg& arg) {
   if (arg.device == "CUDA" || arg.device == "NV") return arg.dims[2] == 8 ? kCuda16x8x8 : kCuda16x8x16;
   if (arg.device == "AMD" || arg.device == "HIP") return kRdna3;
   if (arg.device == "METAL") return kMetal8x8;
   if (arg.device == "GPU") return kIntel8x8x16;
   if (arg.device == "CLANG") return kAmx;
+  if (arg.device == "CPU") return arg.dims[2] == 2 ? kDots<2> : kDots<4>;
   throw InternalError("interp: no tensor core layout for " + arg.device);
 }
 
@@ -90,7 +97,13 @@ void run_wmma(const Insn& insn, uint64_t* regs, size_t lanes) {
     auto at = [&](Reg reg, Place p) -> uint64_t& {
       return regs[static_cast<size_t>(reg + p.element) * lanes + base + static_cast<size_t>(p.lane)];
     };
-    auto value = [&](Reg reg, Place p) { return std::bit_cast<double>(at(reg, p)); };
+    const bool is_int = DType(arg.dtype_out).is_int();  // of 32 bits at most: a double holds every sum exactly
+    auto value = [&](Reg reg, Place p) {
+      return is_int ? static_cast<double>(static_cast<int64_t>(at(reg, p))) : std::bit_cast<double>(at(reg, p));
+    };
+    auto bits = [&](double x) {
+      return is_int ? const_of_int(arg.dtype_out, static_cast<Int128>(x)).bits : std::bit_cast<uint64_t>(x);
+    };
     auto operand = [&](Reg reg, Place p) { return layout.rounded ? layout.rounded(value(reg, p)) : value(reg, p); };
     if (&layout == &kRdna3)
       for (int row = 0; row < 16; ++row)
@@ -105,12 +118,12 @@ void run_wmma(const Insn& insn, uint64_t* regs, size_t lanes) {
         double sum = value(insn.src[2], layout.c(row, column));
         for (int i = 0; i < k; ++i)
           sum += operand(insn.src[0], layout.a(row, i)) * operand(insn.src[1], layout.b(i, column));
-        out[static_cast<size_t>(row) * width + static_cast<size_t>(column)] = round_to(arg.dtype_out, sum);
+        out[static_cast<size_t>(row) * width + static_cast<size_t>(column)] =
+            is_int ? sum : round_to(arg.dtype_out, sum);
       }
     for (int row = 0; row < m; ++row)
       for (int column = 0; column < n; ++column)
-        at(insn.dst, layout.c(row, column)) =
-            std::bit_cast<uint64_t>(out[static_cast<size_t>(row) * width + static_cast<size_t>(column)]);
+        at(insn.dst, layout.c(row, column)) = bits(out[static_cast<size_t>(row) * width + static_cast<size_t>(column)]);
   }
 }
 
