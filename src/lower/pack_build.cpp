@@ -112,8 +112,11 @@ UOp VectorPacker::made(PackId id) {
       for (UOp r : loops_of(p.first)) src.push_back(done_.get(r));
       return graph_.node(Op::DefineAcc, type, src, p.first.arg());
     }
-    case Kind::Assign:
-      return graph_.node(Op::Assign, type, {packs_[p.sources[0]].made, packs_[packs_[p.sources[0]].sources[1]].made});
+    case Kind::Assign: {
+      const Pack &acc = packs_[p.sources[0]], &value = packs_[acc.sources[1]];
+      if (value.kind == Kind::Dot && value.sources[0] == p.sources[0]) return accumulated_dots(acc, value);
+      return graph_.node(Op::Assign, type, {acc.made, value.made});
+    }
     case Kind::Lanewise:
       for (PackId s : p.sources) src.push_back(packs_[s].made);
       return graph_.node(p.like.op(), type, src, p.like.arg());

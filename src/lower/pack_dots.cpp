@@ -9,6 +9,11 @@ namespace quern {
 namespace {
 
 constexpr size_t kMostTerms = 64;
+constexpr int kExcess = 128;  ///< by which int8's A is larger than it is, as the instruction takes it without sign
+
+UOp filled(Graph& graph, DType type, int value) {
+  return graph.constant(type.scalar_type(), value).broadcast(type.count);
+}
 
 /// x, where u is x in the type that products are summed in; else empty.
 UOp narrow(UOp u, const DotProduct& dot) {
@@ -106,23 +111,58 @@ bool VectorPacker::decide_dot(PackId id, const std::vector<UOp>& lanes, const Do
   return true;
 }
 
-UOp VectorPacker::dot_products(const Pack& p) {
+/// `sum` with the products of a Dot added: of int8 with too large an A. With `row`, that stands for A.
+UOp VectorPacker::with_products(UOp sum, const Pack& p, UOp row) {
   const auto lanes = static_cast<int32_t>(p.lanes.size());
   const DotProduct& dot = *p.dot;
-  WmmaArg arg{fmt::format("WMMA_{}_1_{}_{}_{}", lanes, dot.steps, c_name(dot.in), c_name(dot.out)),
-              {lanes, 1, dot.steps},
-              dot.in,
-              dot.out,
-              target_.device,
-              1,
-              {},
-              {}};
-  const WmmaArg* instruction = graph_.intern(std::move(arg));
-  UOp sum = packs_[p.sources[0]].made;
-  for (size_t i = 1; i < p.sources.size(); i += 2)
-    sum = graph_.node(Op::Wmma, sum.dtype(), {packs_[p.sources[i]].made, packs_[p.sources[i + 1]].made, sum},
-                      instruction);
+  const WmmaArg* instruction =
+      graph_.intern(WmmaArg{fmt::format("WMMA_{}_1_{}_{}_{}", lanes, dot.steps, c_name(dot.in), c_name(dot.out)),
+                            {lanes, 1, dot.steps},
+                            dot.in,
+                            dot.out,
+                            target_.device,
+                            1,
+                            {},
+                            {}});
+  for (size_t i = 1; i < p.sources.size(); i += 2) {
+    UOp a = row ? row : packs_[p.sources[i]].made;
+    if (dot.in == Scalar::Int8 && !row) {
+      const DType bits(Scalar::UInt8, a.dtype().count);
+      a = graph_.node(Op::Bitcast, bits, {a}).alu(Op::Xor, filled(graph_, bits, kExcess));
+    }
+    sum = graph_.node(Op::Wmma, sum.dtype(), {a, packs_[p.sources[i + 1]].made, sum}, instruction);
+  }
   return sum;
+}
+
+/// The sum of B's columns that `with_products` adds too much, added to `sum`.
+UOp VectorPacker::with_excess(UOp sum, const Pack& p) {
+  return with_products(sum, p, filled(graph_, DType(Scalar::UInt8, static_cast<uint16_t>(p.dot->steps)), kExcess));
+}
+
+UOp VectorPacker::dot_products(const Pack& p) {
+  UOp sum = with_products(packs_[p.sources[0]].made, p, UOp());
+  if (p.dot->in != Scalar::Int8) return sum;
+  return sum.alu(Op::Sub, with_excess(filled(graph_, sum.dtype(), 0), p));
+}
+
+/// An accumulator of dot products, after its loops. What is too much is accumulated apart, once for all rows.
+UOp VectorPacker::accumulated_dots(const Pack& acc, const Pack& value) {
+  const DType type = acc.made.dtype();
+  UOp sum = graph_.node(Op::Assign, type, {acc.made, with_products(acc.made, value, UOp())});
+  if (value.dot->in != Scalar::Int8) return sum;
+  std::vector<PackId> columns;
+  for (size_t i = 2; i < value.sources.size(); i += 2) columns.push_back(value.sources[i]);
+  UOp& excess = excess_[{columns, loops_of(acc.first).empty() ? 0U : loops_of(acc.first)[0].id()}];
+  if (!excess) {
+    src_.assign(acc.made.src().begin(), acc.made.src().end());
+    src_[0] = filled(graph_, type, 0);
+    Lanes number = *std::get<const Lanes*>(acc.first.arg());
+    number.push_back(kExcess);
+    UOp own = graph_.node(Op::DefineAcc, type, src_, graph_.intern(std::move(number)));
+    excess = graph_.node(Op::Assign, type, {own, with_excess(own, value)});
+  }
+  return sum.alu(Op::Sub, excess);
 }
 
 }  // namespace quern

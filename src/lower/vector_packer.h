@@ -189,7 +189,10 @@ class VectorPacker {
   bool decide_dot(PackId id, const std::vector<UOp>& lanes, const DotProduct& dot);
   static std::optional<SumOfProducts> sum_of_products(UOp sum, const DotProduct& dot);
   static bool put_shared_first(std::vector<SumOfProducts>& sums);
+  UOp with_products(UOp sum, const Pack& p, UOp row);
+  UOp with_excess(UOp sum, const Pack& p);
   UOp dot_products(const Pack& p);
+  UOp accumulated_dots(const Pack& acc, const Pack& value);
 
   // pack_build.cpp: building
 
@@ -232,6 +235,8 @@ class VectorPacker {
   std::vector<Pack> packs_;
   std::map<Whereabouts, UOp> loads_;  // without gates
   std::unordered_map<std::vector<UOp>, PackId, LanesHash> known_;
+  std::map<std::pair<std::vector<PackId>, uint32_t>, UOp>
+      excess_;  // by columns of dot products, and the outermost loop
   size_t decided_ = 0;
   NodeScratch<UOp> done_;
   std::vector<UOp> src_;

@@ -301,6 +301,8 @@ void Kernel::CpuLayout::choose_strip(Tile& tile) const {
 /// Of the tiles that fit the registers the one that does most work a load.
 void Kernel::CpuLayout::choose_tile(Tile& tile) const {
   const int64_t extent = size(*tile.row), registers = kernel.target().vector_registers;
+  const DotProduct* dot = kernel.dot_product();
+  const bool has_excess = dot != nullptr && dot->in == Scalar::Int8;  // a vector of it for each column
   double best = 0;
   // What is gathered for one vector comes from as many cache lines as it has lanes.
   for (int64_t n = 1; n <= (tile.gathers ? 1 : 6); ++n) {
@@ -312,7 +314,7 @@ void Kernel::CpuLayout::choose_tile(Tile& tile) const {
     if (padded != tile.of) worth *= 0.97;
     if (Int128{strip} * kernel.prod_of_reduce() * 4 > kMostPacked) worth *= 0.7;
     for (int64_t m = 1; m <= kMostRows; ++m) {
-      if (extent % m != 0 || m * n + n + 1 > registers) continue;
+      if (extent % m != 0 || m * n + (has_excess ? 2 : 1) * n + 1 > registers) continue;
       // The more multiply-adds a load, the less it matters; held back where too few of them are in flight.
       const double reuse = static_cast<double>(m * n) / static_cast<double>(m + n);
       const double score = worth * reuse / (reuse + 0.5) * std::min(1.0, static_cast<double>(m * n) / 10);

@@ -18,7 +18,6 @@ namespace {
 
 constexpr int kLine = 64;  ///< bytes of a cache line
 constexpr double kStreamedBytes = 1 << 25;
-constexpr int kSigns = static_cast<int>(0x80808080);  ///< of the four bytes
 constexpr std::string_view kStreamed = "align 64, !nontemporal !0";
 
 constexpr std::string_view kInt8Dot = "avx512.vpdpbusd", kBFloat16Dot = "avx512bf16.dpbf16ps";
@@ -417,10 +416,8 @@ class LlvmWriter {
     const WmmaArg& arg = *std::get<const WmmaArg*>(u.arg());
     const std::string type = llvm_type(u.dtype()), words = llvm_type(DType(Scalar::Int32, u.dtype().count));
     const int bits = u.dtype().count * 32;
-    LlvmValue row = ops_.emit("bitcast ", llvm_type(u.src(0).dtype()), ' ', text(u.src(0)), " to i32");
+    const LlvmValue row = ops_.emit("bitcast ", llvm_type(u.src(0).dtype()), ' ', text(u.src(0)), " to i32");
     const bool is_int = arg.dtype_in == Scalar::Int8;
-    // The instruction takes A without sign: 128 more than it is, so that each sum gets 128 times B too much.
-    if (is_int) row = ops_.emit("xor i32 ", row, ", ", kSigns);
     LlvmValue rows = ops_.emit("insertelement ", words, " poison, i32 ", row, ", i64 0");
     rows = ops_.emit("shufflevector ", words, ' ', rows, ", ", words, " poison, <", u.dtype().count,
                      " x i32> zeroinitializer");
@@ -432,15 +429,13 @@ class LlvmWriter {
       return ops_.emit("call ", type, " @llvm.x86.", name, '.', bits, '(', type, ' ', sums, ", ", operands, ' ', a,
                        ", ", operands, ' ', b, ')');
     };
-    if (!is_int) {
-      const std::string numbers = concat('<', 2 * u.dtype().count, " x bfloat>");
-      const auto as_numbers = [&](const LlvmValue& x) { return ops_.emit("bitcast ", words, ' ', x, " to ", numbers); };
-      value(u).text = call(kBFloat16Dot, text(u.src(2)), numbers, as_numbers(rows), as_numbers(columns));
+    if (is_int) {
+      value(u).text = call(kInt8Dot, text(u.src(2)), words, rows, columns);
       return;
     }
-    const LlvmValue sums = call(kInt8Dot, text(u.src(2)), words, rows, columns);
-    const LlvmValue excess = call(kInt8Dot, "zeroinitializer", words, concat("splat (i32 ", kSigns, ')'), columns);
-    value(u).text = ops_.emit("sub ", type, ' ', sums, ", ", excess);
+    const std::string numbers = concat('<', 2 * u.dtype().count, " x bfloat>");
+    const auto as_numbers = [&](const LlvmValue& x) { return ops_.emit("bitcast ", words, ' ', x, " to ", numbers); };
+    value(u).text = call(kBFloat16Dot, text(u.src(2)), numbers, as_numbers(rows), as_numbers(columns));
   }
 
   void write(UOp u) {
