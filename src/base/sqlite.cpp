@@ -1,5 +1,7 @@
 #include "base/sqlite.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include <sqlite3.h>
@@ -9,7 +11,7 @@ namespace quern {
 bool DatabaseError::is_corrupt() const { return (code_ & 0xff) == SQLITE_CORRUPT || (code_ & 0xff) == SQLITE_NOTADB; }
 bool DatabaseError::is_busy() const { return (code_ & 0xff) == SQLITE_BUSY || (code_ & 0xff) == SQLITE_LOCKED; }
 
-Database::Database(std::string path, OpenMode mode, int busy_ms) : path_(std::move(path)) {
+Database::Database(std::string path, OpenMode mode, int busy_ms) : path_(std::move(path)), busy_ms_(busy_ms) {
   int flags = mode == OpenMode::Create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
   int code = sqlite3_open_v2(path_.c_str(), &handle_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   if (code != SQLITE_OK) {
@@ -27,6 +29,21 @@ void Database::fail(int code) const { throw DatabaseError(path_ + ": " + sqlite3
 
 void Database::run(const char* sql) {
   if (int code = sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr); code != SQLITE_OK) fail(code);
+}
+
+void Database::use_write_ahead_log() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPause(1);
+  // Of several processes that turn a new file's log on, one gets the lock, and SQLite tells the others at once that it is busy:
+  // it does not wait for a lock that it asks for while it holds a weaker one.
+  for (const auto end = Clock::now() + std::chrono::milliseconds(busy_ms_);;) {
+    try {
+      return run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+    } catch (const DatabaseError& e) {
+      if (!e.is_busy() || Clock::now() >= end) throw;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 int64_t Database::number(const char* sql) {

@@ -36,6 +36,9 @@ class Database {
   Database& operator=(const Database&) = delete;
 
   const std::string& path() const { return path_; }
+  /// Writes go to a log beside the file, so that readers and a writer do not wait for each other; a power failure may lose the
+  /// last of them, but not the file.
+  void use_write_ahead_log();
   /// Runs statements that give no rows (or whose rows do not matter).
   void run(const char* sql);
   int64_t number(const char* sql);  ///< first column of the first row, 0 if there is none
@@ -47,6 +50,7 @@ class Database {
   [[noreturn]] void fail(int code) const;
 
   std::string path_;
+  int busy_ms_;
   sqlite3* handle_ = nullptr;
 };
 

@@ -97,7 +97,7 @@ ReplayResult regenerate(const ReplayRequest& request, ReplayResult::Kind want, c
 struct ReplayRecorder::File {
   struct Tables {
     explicit Tables(const std::string& path) : database(path, OpenMode::Create) {
-      database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+      database.use_write_ahead_log();
       Transaction t(database);  // two processes may make it at once
       if (database.number("SELECT count(*) FROM sqlite_schema") == 0) database.run(kSchema);
       t.commit();

@@ -103,8 +103,8 @@ struct BinaryCache::Connection {
   /// The tables are there before the statements that need them are prepared.
   struct Tables {
     explicit Tables(const fs::path& path) : database(path.string(), OpenMode::Create, kBusyMs) {
-      // A power failure may lose the last entries, but not the file.
-      database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON");
+      database.use_write_ahead_log();
+      database.run("PRAGMA cell_size_check = ON");
       if (database.number("SELECT count(*) FROM sqlite_schema") == 0) {
         Transaction t(database);
         database.run(kSchema);

@@ -52,7 +52,7 @@ struct TuningDatabase::Connection {
   struct Tables {
     Tables(const fs::path& file, OpenMode mode) : database(file.string(), mode) {
       if (mode == OpenMode::Create) {
-        database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+        database.use_write_ahead_log();
         Transaction t(database);  // two processes may make it at once
         if (database.number("SELECT count(*) FROM sqlite_schema") == 0) database.run(kSchema);
         t.commit();
