@@ -110,7 +110,7 @@ class Blocks {
       if (m != last) last_with = with_parents(last = m);
       spot.inside = spot.outside = m = last_with;
       if (u.is(Op::Assign)) {
-        spot.outside = m & ~loops(u.src(0));
+        spot.outside = m & ~reduced_loops(u.src(0));
       } else if (u.is(Op::Barrier)) {
         for (UOp s : u.src())
           if (s.is(Op::Range)) spot.inside &= ~opened_by(s);  // loops that it ends
@@ -143,6 +143,13 @@ class Blocks {
     Mask outside = 0;  ///< where users of the node stand at least
   };
   Mask opened_by(UOp u) const { return spots_[place_.get(u)].opens; }
+  /// The loops after which an accumulator's result is used.
+  Mask reduced_loops(UOp acc) const {
+    Mask m = 0;
+    for (UOp r : loops_of(acc))
+      if (is_reduced(r)) m |= opened_by(r);
+    return m;
+  }
 
   std::span<const UOp> nodes_;
   NodeScratch<uint32_t> place_;  ///< of a node in nodes_ and spots_

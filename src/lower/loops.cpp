@@ -49,6 +49,14 @@ class LoopSeparator {
     return Mask{1} << (number - 1);
   }
 
+  /// The loops that end an accumulator.
+  Mask set_of(UOp acc) {
+    Mask set = 0;
+    for (UOp r : loops_of(acc))
+      if (is_reduced(r)) set |= bit(r);
+    return set;
+  }
+
   /// Fills clash_ with the loops an ASSIGN may not share; true if there are any.
   bool find_clashes() {
     bool any = false;
@@ -56,9 +64,9 @@ class LoopSeparator {
       Mask closed = 0;
       for (UOp s : u.src()) closed |= closed_.get(s);
       if (u.is(Op::Assign) && u.src(0).is(Op::DefineAcc)) {
-        Mask set = 0, clash = 0;
-        for (UOp r : loops_of(u.src(0))) set |= bit(r);
+        Mask set = set_of(u.src(0)), clash = 0;
         for (UOp r : loops_of(u.src(0))) {
+          if (!is_reduced(r)) continue;
           Mask& owner = sets_[number_.get(r) - 1u];
           if (owner == 0) owner = set;
           if (owner != set || (closed & set)) clash |= bit(r);
@@ -76,10 +84,9 @@ class LoopSeparator {
   UOp with_own_loops(UOp u, Mask clash, const NodeScratch<UOp>& done) {
     UOp acc = u.src(0);
     NodeScratch<UOp> renamed;
-    Mask set = 0;
-    for (UOp r : loops_of(acc)) set |= bit(r);
+    const Mask set = set_of(acc);
     for (UOp r : loops_of(acc)) {
-      if (!(bit(r) & clash)) continue;
+      if (!is_reduced(r) || !(bit(r) & clash)) continue;
       UOp& fresh = fresh_[{set, depth_.get(u), r.id()}];
       if (!fresh) {
         RangeArg arg = std::get<RangeArg>(r.arg());
@@ -92,8 +99,7 @@ class LoopSeparator {
     for (UOp below : toposort(u)) {
       if (renamed.get(below)) continue;
       bool closes = false;
-      if (below != u && below.is(Op::Assign))
-        for (UOp r : loops_of(below.src(0))) closes |= (bit(r) & clash) != 0;
+      if (below != u && below.is(Op::Assign)) closes = (set_of(below.src(0)) & clash) != 0;
       if (closes) {
         renamed.set(below, done.get(below));
         continue;

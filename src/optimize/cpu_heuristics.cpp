@@ -154,12 +154,18 @@ struct Kernel::CpuLayout {
 void Kernel::cpu_optimizations() {
   if (axes_.empty()) return;
   required_optimizations();
-  const int64_t work = [this] {
+  int64_t work = [this] {
     Int128 product = 1;
     for (const Axis& a : axes_) product = std::min<Int128>(product * std::max<int64_t>(1, size_of(a)), kUnbounded);
     return static_cast<int64_t>(std::min<Int128>(product, int64_t{1} << 60));
   }();
 
+  if (const std::optional<int> carrier = axis_of_scan()) {
+    const int64_t steps = size_of(axes_.back());
+    share_among_threads(work / steps, tile_scan(*carrier));
+    return;
+  }
+  if (tile_passes(work)) return share_among_threads(work);
   const int lanes = CpuLayout(*this).lanes();
   // The axis of the lanes.
   std::optional<int> vector;
@@ -459,15 +465,15 @@ int64_t Kernel::prod_of_reduce() const {
   return steps;
 }
 
-/// The outermost axis that gives each core enough to do.
-void Kernel::share_among_threads(int64_t work) {
+/// The outermost axis that gives each core enough to do; not the one whose turns have to come in order.
+void Kernel::share_among_threads(int64_t work, std::optional<int> in_order) {
   const int64_t wanted = std::min(work / kWorkOfThread, kMostParts);
   if (!target().has_threads || wanted < 2) return;
   std::optional<int> best;
   int64_t parts = 1;
   for (int axis = 0; axis < first_reduce(); ++axis) {
     const int64_t size = size_of(axes_[static_cast<size_t>(axis)]);
-    if (size < 2) continue;
+    if (size < 2 || axis == in_order) continue;
     int64_t n = std::min(wanted, size);
     // Each part packs for itself what is packed inside of the axis.
     for (const Packed& p : packed_)

@@ -178,7 +178,14 @@ class Kernel {
   void tile_registers(int vector);
   void order_rows(int row, int vector, bool whole, int64_t of, const std::vector<int64_t>& operands);
   int64_t prod_of_reduce() const;
-  void share_among_threads(int64_t work);
+  void share_among_threads(int64_t work, std::optional<int> in_order = {});
+
+  // cpu_rows.cpp
+  bool tile_passes(int64_t& work);
+
+  // cpu_scans.cpp
+  std::optional<int> axis_of_scan() const;
+  int tile_scan(int carrier);
 
   // optimized_ast.cpp
   struct AstBuilder;

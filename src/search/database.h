@@ -13,7 +13,7 @@
 namespace quern {
 
 /// To be raised when an opt, or how it is lowered, comes to mean something else: what was found before says nothing then.
-inline constexpr int64_t kOptsVersion = 3;
+inline constexpr int64_t kOptsVersion = 4;
 
 /// What a search's result holds for.
 struct TuningKey {

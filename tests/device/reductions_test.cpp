@@ -82,6 +82,93 @@ TEST(Reductions, a_gather_out_of_range_is_zero_and_minus_one_wraps) {  // C31
                     {{0, reals(Float, {1, 2, 3, 4, 0, 0, 0, 0})}});
 }
 
+/// The elements of each row up to a place, those before the row padded: (rows, n, n). With `shift` 1 without the place itself.
+ShapeTracker so_far(int64_t rows, int64_t n, int64_t shift = 0) {
+  const int64_t lead = n - 1 + shift, width = 2 * n - 1;
+  return {{make_view({rows, width}, {n, 1}, -lead, Mask{{0, rows}, {lead, width}}),
+           make_view({rows, n, n}, {width, 1, 1})}};
+}
+
+const How kScans{.opts = {"UPCAST(0,4)", "UPCAST(1,5)", "UNROLL(0,0)", "UPCAST(0,4) THREAD(0,2)", "SWAP(0,1)"}};
+
+TEST(Reductions, of_all_elements_so_far_are_running_sums) {
+  constexpr int64_t rows = 8, n = 35;
+  const Elements in = tabulate(Int32, rows * n, [](size_t i) { return static_cast<int>(i * 37 % 101) - 50; });
+  for (int64_t shift : {0, 1}) {
+    SCOPED_TRACE(shift);
+    Graph g;
+    UOp sums = reduce(Op::Add, load(g, 1, Scalar::Int32, so_far(rows, n, shift)), {2});
+    Int128 sum = 0;
+    const Elements want = tabulate(Int32, rows * n, [&](size_t i) {
+      if (i % n == 0) sum = 0;  // a row begins
+      const Int128 before = sum;
+      sum += int_of_const(Scalar::Int32, in.values[i]);
+      return shift == 1 ? before : sum;
+    });
+    expect_everywhere(kernel_of({store(g, 0, tracker({rows, n, 1}), sums)}), {{1, in}}, {{0, want}}, kScans);
+  }
+}
+
+TEST(Reductions, of_all_elements_so_far_may_be_used_at_once) {
+  constexpr int64_t n = 20;
+  Graph g;
+  UOp sums = reduce(Op::Add, load(g, 1, Scalar::Float, so_far(4, n)), {2});
+  UOp weighted = sums * load(g, 2, Scalar::Float, tracker({4, n, 1})) + sums;
+  const Elements in = tabulate(Float, 4 * n, [](size_t i) { return static_cast<double>(i % 7) - 2; });
+  const Elements weight = tabulate(Float, 4 * n, [](size_t i) { return static_cast<double>(i % 3); });
+  double sum = 0;
+  const Elements want = tabulate(Float, 4 * n, [&](size_t i) {
+    sum = (i % n == 0 ? 0 : sum) + float_of_const(in.values[i]);
+    return sum * float_of_const(weight.values[i]) + sum;
+  });
+  expect_everywhere(kernel_of({store(g, 0, tracker({4, n, 1}), weighted)}), {{1, in}, {2, weight}}, {{0, want}},
+                    {.opts = kScans.opts, .signed_zeros = false});
+}
+
+TEST(Reductions, of_all_elements_so_far_down_columns_have_lanes) {
+  constexpr int64_t rows = 9, columns = 32;
+  Graph g;
+  const ShapeTracker above{{make_view({2 * rows - 1, columns}, {columns, 1}, -(rows - 1) * columns,
+                                      Mask{{rows - 1, 2 * rows - 1}, {0, columns}}),
+                            make_view({rows, columns, rows}, {columns, 1, columns})}};
+  UOp valid = g.node(Op::Valid, Scalar::Bool, {g.view(above)});
+  UOp padding = valid.where(g.const_float(Scalar::Float, 0), g.const_float(Scalar::Float, -INFINITY));
+  UOp largest = reduce(Op::Max, load(g, 1, Scalar::Float, above) + padding, {2});
+  const Elements in = tabulate(Float, rows * columns, [](size_t i) { return static_cast<double>(i * 29 % 83) - 90; });
+  std::vector<double> best(columns, -INFINITY);
+  const Elements want = tabulate(Float, rows * columns, [&](size_t i) {
+    return best[i % columns] = std::max(best[i % columns], float_of_const(in.values[i]));
+  });
+  expect_everywhere(kernel_of({store(g, 0, tracker({rows, columns, 1}), largest)}), {{1, in}}, {{0, want}},
+                    {.opts = {"SWAP(0,1)", "UPCAST(1,16)", "UPCAST(1,0)", "UPCAST(0,3)", "UPCAST(0,3) UPCAST(0,16)"}});
+}
+
+TEST(Reductions, of_a_row_may_be_used_along_it) {
+  constexpr int64_t rows = 3, columns = 48;
+  Graph g;
+  // Axes: rows, columns, those of the sum, those of the maximum.
+  const auto x = [&](Shape shape, std::vector<SInt> strides) {
+    return load(g, 1, Scalar::Int32, strided(std::move(shape), std::move(strides)));
+  };
+  const auto largest = [&](int64_t for_sum) {
+    return reduce(Op::Max, x({rows, columns, for_sum, columns}, {columns, 0, 0, 1}), {3});
+  };
+  UOp sum = reduce(Op::Add, x({rows, columns, columns, 1}, {columns, 0, 1, 0}) - largest(columns), {2});
+  UOp out = (x({rows, columns, 1, 1}, {columns, 1, 0, 0}) - largest(1)) * sum;
+  const Elements in = tabulate(Int32, rows * columns, [](size_t i) { return static_cast<int>(i * 31 % 97) - 40; });
+  std::vector<Int128> want;
+  for (size_t row = 0; row < rows; ++row) {
+    const auto at = [&](size_t c) { return int_of_const(Scalar::Int32, in.values[row * columns + c]); };
+    Int128 most = at(0), total = 0;
+    for (size_t c = 0; c < columns; ++c) most = std::max(most, at(c));
+    for (size_t c = 0; c < columns; ++c) total += at(c) - most;
+    for (size_t c = 0; c < columns; ++c) want.push_back((at(c) - most) * total);
+  }
+  expect_everywhere(
+      kernel_of({store(g, 0, tracker({rows, columns, 1, 1}), out)}), {{1, in}}, {{0, ints(Int32, want)}},
+      {.opts = {"RFACTOR(1,16) RFACTOR(0,16) UPCAST(1,16)", "RFACTOR(0,8)", "UPCAST(1,16)", "UNROLL(1,4)"}});
+}
+
 TEST(Reductions, a_padded_max_of_rows_keeps_its_first_element) {  // S1
   KernelBuilder k;
   k.store(0, max(k.load(1, Half, {1, 16, 13, 13}), {3}));

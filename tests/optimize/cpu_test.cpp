@@ -48,6 +48,35 @@ TEST(CpuOpts, change_the_axes) {
   }
 }
 
+/// x[r, c] less the row's largest, by the row's sum of such differences: axes rows, columns, those of the sum, those of the maximum.
+UOp normalized_rows(Graph& g, int64_t rows, int64_t columns) {
+  const auto x = [&](const Shape& shape, std::vector<SInt> strides) {
+    return load(g, 1, Scalar::Float, {{make_view(shape, std::move(strides))}});
+  };
+  const auto largest = [&](int64_t for_sum) {
+    return reduce(Op::Max, x({rows, columns, for_sum, columns}, {columns, 0, 0, 1}), {3});
+  };
+  UOp sum = reduce(Op::Add, x({rows, columns, columns, 1}, {columns, 0, 1, 0}) - largest(columns), {2});
+  UOp out = (x({rows, columns, 1, 1}, {columns, 1, 0, 0}) - largest(1)) * sum;
+  return stored(out, {rows, columns, 1, 1});
+}
+
+TEST(CpuHeuristics, give_each_pass_over_a_row_its_lanes) {
+  struct Case {
+    int64_t rows, columns;
+    const char* opts;
+  };
+  for (const Case& c : std::vector<Case>{{4, 256, "RFACTOR(1,64) RFACTOR(0,64) UPCAST(1,64)"},
+                                         {4, 24, "RFACTOR(1,8) RFACTOR(0,8) UPCAST(1,8)"},
+                                         {1024, 1024, "RFACTOR(1,64) RFACTOR(0,64) UPCAST(1,64) THREAD(0,16)"},
+                                         {4, 27, ""}}) {
+    Graph g;
+    Kernel kernel(normalized_rows(g, c.rows, c.columns), find_target("cpu:avx512"));
+    kernel.cpu_optimizations();
+    EXPECT_EQ(to_string(kernel.applied_opts()), c.opts) << c.rows << " x " << c.columns;
+  }
+}
+
 TEST(CpuOpts, are_refused_with_the_reason) {
   using enum OptOp;
   struct Case {

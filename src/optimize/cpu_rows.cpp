@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "ir/node_map.h"
+#include "optimize/kernel_parts.h"
+
+// Heuristics for kernels that reduce rows and go over the same rows again, for another reduce or for their outputs: softmax, a norm,
+// an argmax in one kernel. Each pass has its lanes along the row; a row is read from memory once, as it stays in the cache for the
+// passes after the first.
+
+namespace quern {
+
+namespace {
+
+constexpr int64_t kVectors = 4;  ///< of a pass in one step
+
+bool reads(UOp value) {
+  return std::ranges::any_of(toposort(value), [](UOp u) { return u.is(Op::Load); });
+}
+
+}  // namespace
+
+/// Lanes for each pass over a kernel's rows whose length they divide, and then what the kernel has to do in all. False, and nothing
+/// applied, if it makes just one pass or its passes are not along memory.
+bool Kernel::tile_passes(int64_t& work) {
+  NodeScratch<bool> below;  // a reduce
+  size_t count = 0;
+  for (UOp reduce : fixed_->reduces) {
+    count += reads(reduce.src(0));  // others count, and fold away
+    for (UOp u : toposort(reduce.src(0))) below.set(u, true);
+  }
+  const int first = first_reduce();
+  const auto size = [&](int axis) {
+    const SInt& s = axes_[static_cast<size_t>(axis)].size;
+    return s.is_int() ? s.value() : 0;
+  };
+  // Along each axis, what its loads and stores do: those of the reduces, those of the outputs.
+  std::vector<bool> moves(axes_.size()), jumps(axes_.size()), is_reduced_along(axes_.size());
+  for (size_t b = 0; b < fixed_->buffers.size(); ++b) {
+    if (!fixed_->buffers[b].is({Op::Load, Op::Store})) continue;
+    const TrackedView::Strides& strides = buffer_view(b).strides(fixed_->graph(), true);
+    for (size_t axis = 0; axis < axes_.size(); ++axis) {
+      if (strides[axis] && *strides[axis] == 0) continue;
+      moves[axis] = true;
+      if (!strides[axis] || !(*strides[axis] == 1)) jumps[axis] = true;
+      if (below.get(fixed_->buffers[b])) is_reduced_along[axis] = true;
+    }
+  }
+  std::vector<int> passes;  // reduced axes, then that of the outputs
+  for (int axis = first; axis < num_axes(); ++axis)
+    if (moves[static_cast<size_t>(axis)]) passes.push_back(axis);
+  std::optional<int> output;
+  for (int axis = first; axis-- > 0 && !output;)
+    if (moves[static_cast<size_t>(axis)] && !is_reduced_along[static_cast<size_t>(axis)]) output = axis;
+  if (count == 0 || count + (output ? 1 : 0) < 2) return false;
+  if (output) passes.push_back(*output);
+  const int64_t lanes = target().vector_bytes / 4;
+  int64_t along = 0;
+  for (int axis : passes) {
+    if (jumps[static_cast<size_t>(axis)] || size(axis) < lanes) return false;
+    along += size(axis);
+  }
+  const auto amount_of = [&](int axis) {
+    for (int64_t a : {kVectors * lanes, 2 * lanes, lanes, lanes / 2, lanes / 4})
+      if (size(axis) % a == 0) return a;
+    return int64_t{1};
+  };
+  Int128 elements = along;
+  for (int axis = 0; axis < first; ++axis)
+    if (axis != output) elements = std::min<Int128>(elements * std::max<int64_t>(1, size(axis)), int64_t{1} << 60);
+  // From the last: where all of an axis becomes lanes, those behind it move up.
+  for (size_t i = passes.size(); i-- > 0;)
+    if (const int64_t amount = amount_of(passes[i]); amount > 1 && passes[i] >= first)
+      apply_if_legal(OptOp::RFACTOR, passes[i] - first, amount);
+  if (output)
+    if (const int64_t amount = amount_of(*output); amount > 1) apply_if_legal(OptOp::UPCAST, *output, amount);
+  work = static_cast<int64_t>(elements);
+  return true;
+}
+
+}  // namespace quern
