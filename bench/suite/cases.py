@@ -100,35 +100,21 @@ def sum_all(n, parts=1):
 
 
 def argmax(rows, columns):
-    steps = [(k.max_rows(rows, columns), {0: "top", 1: "x"}), (k.index_of_max(rows, columns), {0: "out", 1: "x", 2: "top"})]
-    sizes = dict(rows=rows, columns=columns)
-    return Case("argmax", sizes, {"x": Array((rows, columns))}, Array((rows,), "int"), steps, {"top": Array((rows,))}, tolerance=0)
-
-
-def softmax_steps(rows, columns, x, out):
-    return [
-        (k.max_rows(rows, columns), {0: "top", 1: x}),
-        (k.softmax_sum(rows, columns), {0: "sums", 1: x, 2: "top"}),
-        (k.softmax_end(rows, columns), {0: out, 1: x, 2: "top", 3: "sums"}),
-    ]
+    steps = [(k.argmax_rows(rows, columns), {0: "out", 1: "x"})]
+    return Case("argmax", dict(rows=rows, columns=columns), {"x": Array((rows, columns))}, Array((rows,), "int"), steps, tolerance=0)
 
 
 def softmax(rows, columns):
     shape = (rows, columns)
-    between = {"top": Array((rows,)), "sums": Array((rows,))}
-    return Case("softmax", dict(rows=rows, columns=columns), {"x": Array(shape)}, Array(shape), softmax_steps(*shape, "x", "out"), between)
+    steps = [(k.softmax(rows, columns), {0: "out", 1: "x"})]
+    return Case("softmax", dict(rows=rows, columns=columns), {"x": Array(shape)}, Array(shape), steps)
 
 
 def layernorm(rows, columns):
     shape = (rows, columns)
-    steps = [
-        (k.mean_rows(*shape), {0: "mean", 1: "x"}),
-        (k.inverse_deviation(*shape), {0: "scale", 1: "x", 2: "mean"}),
-        (k.layernorm_end(*shape), {0: "out", 1: "x", 2: "mean", 3: "scale", 4: "w", 5: "b"}),
-    ]
     inputs = {"x": Array(shape), "w": Array((columns,)), "b": Array((columns,))}
-    between = {"mean": Array((rows,)), "scale": Array((rows,))}
-    return Case("layernorm", dict(rows=rows, columns=columns), inputs, Array(shape), steps, between, tolerance=1e-3)
+    steps = [(k.layernorm(rows, columns), {0: "out", 1: "x", 2: "w", 3: "b"})]
+    return Case("layernorm", dict(rows=rows, columns=columns), inputs, Array(shape), steps, tolerance=1e-3)
 
 
 def attention(heads, length, width):
@@ -136,11 +122,11 @@ def attention(heads, length, width):
     shape = (heads, length, width)
     steps = [
         (k.attention_scores(heads, length, width), {0: "scores", 1: "q", 2: "k"}),
-        *softmax_steps(rows, length, "scores", "weights"),
+        (k.softmax(rows, length), {0: "weights", 1: "scores"}),
         (k.matmul(length, width, length, heads), {0: "out", 1: "weights", 2: "v"}),
     ]
     squares = Array((heads, length, length))
-    between = {"scores": squares, "weights": squares, "top": Array((rows,)), "sums": Array((rows,))}
+    between = {"scores": squares, "weights": squares}
     inputs = {name: Array(shape) for name in "qkv"}
     flops = 4 * heads * length * length * width
     return Case("attention", dict(heads=heads, length=length, width=width), inputs, Array(shape), steps, between, flops=flops)

@@ -109,11 +109,12 @@ def load_views(number, dtype, *all_views):
     return Node("LOAD", dtype, src=(buffer(number, dtype), views(*all_views)))
 
 
-def count_up_to(shape, axis):
-    """1 + the index along an axis: a sum over a triangle of ones, which Quern folds away."""
+def count_up_to(shape, axis, tail=0):
+    """1 + the index along an axis: a sum over a triangle of ones, which Quern folds away; `tail` axes of one follow its own."""
     n = shape[axis]
-    strides = tuple(1 if i == axis else 0 for i in range(len(shape))) + (2 * n,)
-    triangle = views(((n + 1, 2 * n - 1), (0, 0), 0, ((0, n + 1), (n - 1, 2 * n - 1))), (tuple(shape) + (n,), strides))
+    strides = tuple(1 if i == axis else 0 for i in range(len(shape))) + (2 * n,) + (0,) * tail
+    counted = tuple(shape) + (n,) + (1,) * tail
+    triangle = views(((n + 1, 2 * n - 1), (0, 0), 0, ((0, n + 1), (n - 1, 2 * n - 1))), (counted, strides))
     return Node("VALID", "bool", src=(triangle,)).where(as_node(1, "int"), 0).sum(len(shape))
 
 
@@ -219,50 +220,57 @@ def max_rows(rows, columns):
     return kernel(load(1, "float", (rows, columns)).reduce_max(1), (rows, 1))
 
 
-def index_of_max(rows, columns):
-    """Where a row first is its maximum, which is buffer 2."""
-    shape = (rows, columns, 1)
-    x = load(1, "float", shape)
-    top = load(2, "float", shape, (1, 0, 0))
-    from_end = as_node(columns + 1, "int") - count_up_to((rows, columns), 1)
+def argmax_rows(rows, columns):
+    """Where a row first is its maximum; axes: rows, columns, those that are counted, those of the maximum."""
+    top = load(1, "float", (rows, columns, 1, columns), (columns, 0, 0, 1)).reduce_max(3)
+    x = load(1, "float", (rows, columns, 1, 1), (columns, 1, 0, 0))
+    from_end = as_node(columns + 1, "int") - count_up_to((rows, columns), 1, tail=1)
     found = x.equal(top).where(from_end, 0).reduce_max(1)
-    return kernel(as_node(columns, "int") - found, (rows, 1, 1))
+    return kernel(as_node(columns, "int") - found, (rows, 1, 1, 1))
 
 
-# --- softmax and norms, in the kernels that a scheduler makes of them -------------------------------------------------
+# --- softmax and norms: several passes over a row in one kernel -------------------------------------------------------
 
 
-def row(number, rows, columns):
-    """A value a row."""
-    return load(number, "float", (rows, columns), (1, 0))
+class Passes:
+    """Buffer 1, rows by columns, as it is read by the outputs (axis 1), by a reduce (axis 2), and by a reduce that this one needs
+    (axis 3): `outputs`, `first` and `second` are its elements for each of them."""
+
+    def __init__(self, rows, columns):
+        self.rows, self.columns = rows, columns
+        self.outputs = self.along(1, (rows, columns, 1, 1))
+        self.first = self.along(2, (rows, columns, columns, 1))
+
+    def along(self, axis, shape):
+        return load(1, "float", shape, tuple({0: self.columns, axis: 1}.get(i, 0) for i in range(4)))
+
+    def second(self, for_outputs):
+        return self.along(3, (self.rows, self.columns, 1 if for_outputs else self.columns, self.columns))
+
+    def column(self, number):
+        """A value a column."""
+        return load(number, "float", (self.rows, self.columns, 1, 1), (0, 1, 0, 0))
+
+    def kernel(self, value):
+        return kernel(value, (self.rows, self.columns, 1, 1))
 
 
-def softmax_sum(rows, columns):
-    """Of exp(x - max), the maxima in buffer 2."""
-    return kernel((load(1, "float", (rows, columns)) - row(2, rows, columns)).exp().sum(1), (rows, 1))
+def softmax(rows, columns):
+    x = Passes(rows, columns)
+    sums = (x.first - x.second(False).reduce_max(3)).exp().sum(2)
+    return x.kernel((x.outputs - x.second(True).reduce_max(3)).exp() * sums.reciprocal())
 
 
-def softmax_end(rows, columns):
-    """exp(x - max) / sum, of buffers 1 to 3."""
-    x = (load(1, "float", (rows, columns)) - row(2, rows, columns)).exp()
-    return kernel(x * row(3, rows, columns).reciprocal(), (rows, columns))
+def layernorm(rows, columns, epsilon=1e-5):
+    """Times buffer 2 plus buffer 3, both a value a column."""
+    x = Passes(rows, columns)
 
+    def mean(for_outputs):
+        return x.second(for_outputs).sum(3) * (1.0 / columns)
 
-def mean_rows(rows, columns):
-    return kernel(load(1, "float", (rows, columns)).sum(1) * (1.0 / columns), (rows, 1))
-
-
-def inverse_deviation(rows, columns, epsilon=1e-5):
-    """1 / sqrt(variance + epsilon), the means in buffer 2."""
-    x = load(1, "float", (rows, columns)) - row(2, rows, columns)
-    return kernel(((x * x).sum(1) * (1.0 / columns) + epsilon).sqrt().reciprocal(), (rows, 1))
-
-
-def layernorm_end(rows, columns):
-    """(x - mean) * inverse deviation * weight + bias, of buffers 1 to 5."""
-    shape = (rows, columns)
-    x = (load(1, "float", shape) - row(2, rows, columns)) * row(3, rows, columns)
-    return kernel(x * load(4, "float", shape, (0, 1)) + load(5, "float", shape, (0, 1)), shape)
+    away = x.first - mean(False)
+    scale = ((away * away).sum(2) * (1.0 / columns) + epsilon).sqrt().reciprocal()
+    return x.kernel((x.outputs - mean(True)) * scale * x.column(2) + x.column(3))
 
 
 def attention_scores(heads, length, width):
@@ -348,4 +356,4 @@ def last_of_rows(rows, columns):
 
 def add_to_rows(rows, columns):
     """Buffer 1 plus a value a row."""
-    return kernel(load(1, "float", (rows, columns)) + row(2, rows, columns), (rows, columns))
+    return kernel(load(1, "float", (rows, columns)) + load(2, "float", (rows, columns), (1, 0)), (rows, columns))

@@ -129,6 +129,13 @@ class Indexer {
   NodeMap<PerStage> done_;
   NodeMap<const ReduceArg*> reduced_by_;  ///< of loads, by what they are reduced at once
   std::vector<UOp> src_;
+  struct Reduced {
+    Op op;
+    UOp value;
+    std::vector<UOp> ranges;
+    UOp result;
+  };
+  std::vector<Reduced> reduced_;
   int accumulators_ = 0, packed_loops_ = 0;
 };
 
@@ -234,10 +241,15 @@ UOp Indexer::lower_reduce(UOp reduce) {
     value = lanes == 1 ? all : has_vectors_ && ranges.empty() ? folded(all, arg.op) : chained(all, arg.op);
   }
   if (ranges.empty()) return value;
+  // The same reduce, read by values of different shapes, is done once.
+  for (const Reduced& r : reduced_)
+    if (r.op == arg.op && r.value == value && r.ranges == ranges) return r.result;
   src_.assign({identity_element(graph_, arg.op, reduce.dtype())});
   src_.insert(src_.end(), ranges.begin(), ranges.end());
   UOp acc = graph_.node(Op::DefineAcc, reduce.dtype(), src_, graph_.intern(Lanes{accumulators_++}));
-  return graph_.node(Op::Assign, reduce.dtype(), {acc, acc.alu(arg.op, value)});
+  UOp result = graph_.node(Op::Assign, reduce.dtype(), {acc, acc.alu(arg.op, value)});
+  reduced_.push_back({arg.op, value, std::move(ranges), result});
+  return result;
 }
 
 /// All lanes of a vector, one after the other: each step may fuse with the product it adds.

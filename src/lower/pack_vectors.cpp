@@ -51,15 +51,17 @@ void VectorPacker::seed_stores(std::vector<UOp> stores) {
     while (end < stores.size() && follows(stores[end - 1], stores[end]) &&
            !is_other_row(stores[end - 1].src(1), stores[end].src(1)))
       ++end;
-    // What combines partial results has its vectors along those.
-    if (!combines(stores[i].src(1))) seed_run(std::span(stores).subspan(i, end - i));
+    // What combines partial results has its vectors along those, unless all lanes have the same ones.
+    const bool is_shared =
+        end - i > 1 && accumulators_in(stores[i].src(1), 2) == accumulators_in(stores[i + 1].src(1), 2);
+    if (is_shared || !combines(stores[i].src(1))) seed_run(std::span(stores).subspan(i, end - i));
     i = end;
   }
 }
 
 bool VectorPacker::is_other_row(UOp value, UOp next) const {
   UOp one = accumulator_in(value), two = accumulator_in(next);
-  if (!one || !two) return false;
+  if (!one || !two || one == two) return false;
   const Lanes &a = *std::get<const Lanes*>(one.arg()), &b = *std::get<const Lanes*>(two.arg());
   return a.size() == 2 && b.size() == 2 && a[0] == b[0] && b[1] != a[1] + 1;
 }

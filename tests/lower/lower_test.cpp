@@ -97,6 +97,19 @@ TEST(Lower, shares_a_loop_between_reduces_that_do_not_need_each_other) {
   EXPECT_THAT(outline(program), HasSubstr("acc acc for load load endfor store endfor"));
 }
 
+TEST(Lower, does_a_reduce_once_that_values_of_different_shapes_read) {
+  Graph g;
+  // Less the row's mean, at each element and in a sum: axes rows, columns, those of the sum, those of the mean.
+  const auto x = [&](const Shape& shape, std::vector<SInt> strides) {
+    return load(g, 1, Scalar::Float, {{make_view(shape, std::move(strides))}});
+  };
+  UOp in_sum = reduce(x({4, 8, 8, 8}, {8, 0, 0, 1}), Op::Add, {3});
+  UOp in_output = reduce(x({4, 8, 1, 8}, {8, 0, 0, 1}), Op::Add, {3});
+  UOp sum = reduce(x({4, 8, 8, 1}, {8, 0, 1, 0}) * in_sum, Op::Add, {2});
+  UOp ast = stored(x({4, 8, 1, 1}, {8, 1, 0, 0}) * in_output * sum, {4, 8, 1, 1});
+  EXPECT_EQ(outline(lowered(ast, "llvm")), "for acc for load endfor acc for load endfor for load store endfor endfor");
+}
+
 TEST(Lower, widens_only_aligned_neighbours_of_float_and_half_where_the_target_can) {
   struct Case {
     const char* target;

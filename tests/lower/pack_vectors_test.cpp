@@ -75,6 +75,18 @@ TEST(PackVectors, combines_partial_results_on_vectors) {
   EXPECT_EQ(narrow, 15u);    // whose lanes are added up
 }
 
+TEST(PackVectors, has_vectors_for_outputs_that_share_combined_results) {
+  Graph g;
+  const auto x = [&](const Shape& shape, std::vector<SInt> strides) {
+    return load(g, 1, Scalar::Float, {{make_view(shape, std::move(strides))}});
+  };
+  // Each row by its sum: axes rows, columns, those of the sum.
+  UOp sum = reduce(x({4, 64, 64}, {64, 0, 1}), Op::Add, {2});
+  UOp ast = stored(x({4, 64, 1}, {64, 1, 0}) * sum, {4, 64, 1});
+  EXPECT_EQ(outline(lowered(ast, "cpu:avx512", "RFACTOR(0,16) UPCAST(1,16)")),
+            "for acc for load16 endfor for load16 store16 endfor endfor");
+}
+
 TEST(PackVectors, transposes_squares_in_registers) {
   Graph graph;
   const ShapeTracker columns{{make_view({32, 64}, {1, 32})}};
