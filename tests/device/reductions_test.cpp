@@ -125,6 +125,48 @@ TEST(Reductions, of_all_elements_so_far_may_be_used_at_once) {
                     {.opts = kScans.opts, .signed_zeros = false});
 }
 
+TEST(Reductions, of_all_elements_so_far_start_anew_in_loops_they_do_not_depend_on) {
+  constexpr int64_t rows = 4, n = 20, width = 2 * n - 1;
+  Graph g;
+  // The same cumulative sum in each row, and for each column of a product.
+  const ShapeTracker shared{{make_view({1, width}, {0, 1}, -(n - 1), Mask{{0, 1}, {n - 1, width}}),
+                             make_view({rows, n, 3, n}, {0, 1, 0, 1})}};
+  UOp sums = reduce(Op::Add, load(g, 1, Scalar::Int32, shared), {3});
+  UOp out = sums * load(g, 2, Scalar::Int32, strided({rows, n, 3, 1}, {3 * n, 3, 1, 0}));
+  const Elements in = tabulate(Int32, n, [](size_t i) { return static_cast<int>(i * 7 % 11) - 3; });
+  const Elements factor = tabulate(Int32, rows * n * 3, [](size_t i) { return static_cast<int>(i % 5) + 1; });
+  Int128 sum = 0;
+  const Elements want = tabulate(Int32, rows * n * 3, [&](size_t i) {
+    if (i % (3 * n) == 0) sum = 0;
+    if (i % 3 == 0) sum += int_of_const(Scalar::Int32, in.values[i / 3 % n]);
+    return sum * int_of_const(Scalar::Int32, factor.values[i]);
+  });
+  expect_everywhere(kernel_of({store(g, 0, tracker({rows, n, 3, 1}), out)}), {{1, in}, {2, factor}}, {{0, want}},
+                    {.opts = {"UPCAST(0,4)", "UPCAST(2,3)", "SWAP(0,1)", "SWAP(1,2)", "THREAD(0,2)"}});
+}
+
+TEST(Reductions, of_all_elements_so_far_may_be_reduced_again) {
+  constexpr int64_t rows = 4, n = 20, m = 6;
+  Graph g;
+  // sum over j of (x[0] + ... + x[i]) * y[i, j]
+  const int64_t width = 2 * n - 1;
+  const ShapeTracker before{{make_view({rows, width}, {n, 1}, -(n - 1), Mask{{0, rows}, {n - 1, width}}),
+                             make_view({rows, n, m, n}, {width, 1, 0, 1})}};
+  UOp sums = reduce(Op::Add, load(g, 1, Scalar::Int32, before), {3});
+  UOp all = reduce(Op::Add, sums * load(g, 2, Scalar::Int32, strided({rows, n, m, 1}, {n * m, m, 1, 0})), {2});
+  const Elements x = tabulate(Int32, rows * n, [](size_t i) { return static_cast<int>(i * 7 % 11) - 3; });
+  const Elements y = tabulate(Int32, rows * n * m, [](size_t i) { return static_cast<int>(i % 5) - 1; });
+  Int128 sum = 0;
+  const Elements want = tabulate(Int32, rows * n, [&](size_t i) {
+    sum = (i % n == 0 ? 0 : sum) + int_of_const(Scalar::Int32, x.values[i]);
+    Int128 total = 0;
+    for (size_t j = 0; j < m; ++j) total += sum * int_of_const(Scalar::Int32, y.values[i * m + j]);
+    return total;
+  });
+  expect_everywhere(kernel_of({store(g, 0, tracker({rows, n, 1, 1}), all)}), {{1, x}, {2, y}}, {{0, want}},
+                    {.opts = {"UPCAST(0,4)", "UNROLL(0,3)", "RFACTOR(0,2)", "THREAD(0,2)"}});
+}
+
 TEST(Reductions, of_all_elements_so_far_down_columns_have_lanes) {
   constexpr int64_t rows = 9, columns = 32;
   Graph g;
