@@ -29,15 +29,6 @@ constexpr int64_t kPage = 4096;            ///< steps that are multiples of it f
 constexpr int kMostRows =
     8;  ///< more rows of an operand share a set of the first cache where their distance is a power of two
 
-int64_t size_of(const Axis& axis) { return axis.size.is_int() ? axis.size.value() : 0; }
-
-/// The largest of `amounts` that divides `size`.
-int64_t largest_divisor(int64_t size, std::initializer_list<int64_t> amounts) {
-  for (int64_t a : amounts)
-    if (size % a == 0) return a;
-  return 1;
-}
-
 /// Vectors of accumulators, or of what is stored, that are computed together.
 struct Tile {
   std::optional<int> row;  ///< the axis of its rows
@@ -154,7 +145,7 @@ struct Kernel::CpuLayout {
 void Kernel::cpu_optimizations() {
   if (axes_.empty()) return;
   required_optimizations();
-  int64_t work = [this] {
+  const int64_t work = [this] {
     Int128 product = 1;
     for (const Axis& a : axes_) product = std::min<Int128>(product * std::max<int64_t>(1, size_of(a)), kUnbounded);
     return static_cast<int64_t>(std::min<Int128>(product, int64_t{1} << 60));
@@ -165,7 +156,7 @@ void Kernel::cpu_optimizations() {
     share_among_threads(work / steps, tile_scan(*carrier));
     return;
   }
-  if (tile_passes(work)) return share_among_threads(work);
+  if (const std::optional<int64_t> elements = tile_passes()) return share_among_threads(*elements);
   const int lanes = CpuLayout(*this).lanes();
   // The axis of the lanes.
   std::optional<int> vector;

@@ -21,9 +21,9 @@ bool reads(UOp value) {
 
 }  // namespace
 
-/// Lanes for each pass over a kernel's rows whose length they divide, and then what the kernel has to do in all. False, and nothing
-/// applied, if it makes just one pass or its passes are not along memory.
-bool Kernel::tile_passes(int64_t& work) {
+/// Lanes for each pass over a kernel's rows whose length they divide, and then the elements of all passes. Nothing, and nothing applied,
+/// if the kernel makes just one pass or its passes are not along memory.
+std::optional<int64_t> Kernel::tile_passes() {
   NodeScratch<bool> below;  // a reduce
   size_t count = 0;
   for (UOp reduce : fixed_->reduces) {
@@ -31,10 +31,7 @@ bool Kernel::tile_passes(int64_t& work) {
     for (UOp u : toposort(reduce.src(0))) below.set(u, true);
   }
   const int first = first_reduce();
-  const auto size = [&](int axis) {
-    const SInt& s = axes_[static_cast<size_t>(axis)].size;
-    return s.is_int() ? s.value() : 0;
-  };
+  const auto size = [&](int axis) { return size_of(axes_[static_cast<size_t>(axis)]); };
   // Along each axis, what its loads and stores do: those of the reduces, those of the outputs.
   std::vector<bool> moves(axes_.size()), jumps(axes_.size()), is_reduced_along(axes_.size());
   for (size_t b = 0; b < fixed_->buffers.size(); ++b) {
@@ -53,18 +50,16 @@ bool Kernel::tile_passes(int64_t& work) {
   std::optional<int> output;
   for (int axis = first; axis-- > 0 && !output;)
     if (moves[static_cast<size_t>(axis)] && !is_reduced_along[static_cast<size_t>(axis)]) output = axis;
-  if (count == 0 || count + (output ? 1 : 0) < 2) return false;
+  if (count == 0 || count + (output ? 1 : 0) < 2) return std::nullopt;
   if (output) passes.push_back(*output);
   const int64_t lanes = target().vector_bytes / 4;
   int64_t along = 0;
   for (int axis : passes) {
-    if (jumps[static_cast<size_t>(axis)] || size(axis) < lanes) return false;
+    if (jumps[static_cast<size_t>(axis)] || size(axis) < lanes) return std::nullopt;
     along += size(axis);
   }
   const auto amount_of = [&](int axis) {
-    for (int64_t a : {kVectors * lanes, 2 * lanes, lanes, lanes / 2, lanes / 4})
-      if (size(axis) % a == 0) return a;
-    return int64_t{1};
+    return largest_divisor(size(axis), {kVectors * lanes, 2 * lanes, lanes, lanes / 2, lanes / 4});
   };
   Int128 elements = along;
   for (int axis = 0; axis < first; ++axis)
@@ -75,8 +70,7 @@ bool Kernel::tile_passes(int64_t& work) {
       apply_if_legal(OptOp::RFACTOR, passes[i] - first, amount);
   if (output)
     if (const int64_t amount = amount_of(*output); amount > 1) apply_if_legal(OptOp::UPCAST, *output, amount);
-  work = static_cast<int64_t>(elements);
-  return true;
+  return static_cast<int64_t>(elements);
 }
 
 }  // namespace quern

@@ -14,10 +14,6 @@ namespace {
 
 constexpr int kRows = 8;  ///< scans side by side, each of which waits for its last step
 
-std::optional<int64_t> fixed_size(const Axis& axis) {
-  return axis.size.is_int() ? std::optional(axis.size.value()) : std::nullopt;
-}
-
 /// True if nothing is read at the first place on `carrier` but for the last step of `reduced`.
 bool starts_in_padding(Graph& graph, const ShapeTracker& tracker, int carrier, int reduced) {
   std::vector<UOp> places;
@@ -37,11 +33,11 @@ bool starts_in_padding(Graph& graph, const ShapeTracker& tracker, int carrier, i
 std::optional<int> Kernel::axis_of_scan() const {
   const int reduced = first_reduce();
   if (fixed_->reduces.size() != 1 || reduced != num_axes() - 1) return std::nullopt;
-  const std::optional<int64_t> steps = fixed_size(axes_.back());
-  if (!steps || *steps < 2) return std::nullopt;
+  const int64_t steps = size_of(axes_.back());
+  if (steps < 2) return std::nullopt;
   for (int axis = 0; axis < reduced; ++axis) {
-    const std::optional<int64_t> turns = fixed_size(axes_[static_cast<size_t>(axis)]);
-    if (!turns || *turns < 2 || *turns > *steps) continue;
+    const int64_t turns = size_of(axes_[static_cast<size_t>(axis)]);
+    if (turns < 2 || turns > steps) continue;
     bool moves = false, slides = true, pads = false;
     for (size_t b = 0; b < fixed_->buffers.size() && slides; ++b) {
       if (!fixed_->buffers[b].is(Op::Load)) continue;
@@ -60,12 +56,12 @@ std::optional<int> Kernel::axis_of_scan() const {
 
 /// Lanes along an axis that is contiguous in all buffers, else rows; the carrying loop innermost. The axis of that loop then.
 int Kernel::tile_scan(int carrier) {
-  const auto size = [&](int axis) { return fixed_size(axes_[static_cast<size_t>(axis)]).value_or(0); };
+  const auto size = [&](int axis) { return size_of(axes_[static_cast<size_t>(axis)]); };
   int tiled = -1;
   int64_t amount = 1;
   const auto try_amounts = [&](int axis, std::initializer_list<int64_t> amounts) {
-    for (int64_t n : amounts)
-      if (amount == 1 && n > 1 && size(axis) % n == 0 && size(axis) != 0) tiled = axis, amount = n;
+    if (size(axis) == 0) return;  // symbolic
+    if (const int64_t n = largest_divisor(size(axis), amounts); n > 1) tiled = axis, amount = n;
   };
   const int64_t lanes = target().vector_bytes / 4;
   for (int axis = first_reduce(); axis-- > 0 && amount == 1;) {

@@ -181,7 +181,7 @@ class Kernel {
   void share_among_threads(int64_t work, std::optional<int> in_order = {});
 
   // cpu_rows.cpp
-  bool tile_passes(int64_t& work);
+  std::optional<int64_t> tile_passes();
 
   // cpu_scans.cpp
   std::optional<int> axis_of_scan() const;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,16 @@ std::shared_ptr<const Kernel::Views> Kernel::mapped_views(Function&& function) c
   mapped->reserve(views_->size());
   for (const TrackedView& view : *views_) mapped->emplace_back(function(view.tracker()));
   return mapped;
+}
+
+/// An axis's size; 0 if it is symbolic.
+inline int64_t size_of(const Axis& axis) { return axis.size.is_int() ? axis.size.value() : 0; }
+
+/// The first of `amounts`, largest first, that divides `size`; 1 if none does.
+inline int64_t largest_divisor(int64_t size, std::initializer_list<int64_t> amounts) {
+  for (int64_t a : amounts)
+    if (size % a == 0) return a;
+  return 1;
 }
 
 /// The view a buffer node has in its AST.

@@ -40,7 +40,7 @@ TEST(Scans, run_through_the_loop_over_a_row) {
   EXPECT_EQ(outline_of(scan_of_rows(g, 3, 8, 8), "UPCAST(0,3)"), "acc for load load load store store store endfor");
 }
 
-TEST(Scans, are_for_targets_that_run_loops_in_order) {
+TEST(Scans, are_for_cpu_targets) {
   Graph g;
   EXPECT_EQ(outline_of(scan_of_rows(g, 3, 8, 8), "", "llvm"), kReduce);
   EXPECT_EQ(outline_of(scan_of_rows(g, 3, 8, 8), "", "opencl"), "acc for load endfor store");
