@@ -145,16 +145,17 @@ struct Kernel::CpuLayout {
 void Kernel::cpu_optimizations() {
   if (axes_.empty()) return;
   required_optimizations();
-  const int64_t work = [this] {
+  const auto elements_of = [this](int axes) {
     Int128 product = 1;
-    for (const Axis& a : axes_) product = std::min<Int128>(product * std::max<int64_t>(1, size_of(a)), kUnbounded);
+    for (int a = 0; a < axes; ++a)
+      product = std::min<Int128>(product * std::max<int64_t>(1, size_of(axes_[static_cast<size_t>(a)])), kUnbounded);
     return static_cast<int64_t>(std::min<Int128>(product, int64_t{1} << 60));
-  }();
+  };
+  const int64_t work = elements_of(num_axes());
 
   if (const std::optional<int> carrier = axis_of_scan()) {
-    const int64_t steps = size_of(axes_.back());
-    share_among_threads(work / steps, tile_scan(*carrier));
-    return;
+    const int64_t outputs = elements_of(first_reduce());
+    return share_among_threads(outputs, tile_scan(*carrier));
   }
   if (const std::optional<int64_t> elements = tile_passes()) return share_among_threads(*elements);
   const int lanes = CpuLayout(*this).lanes();
