@@ -364,7 +364,12 @@ void Kernel::swap_axes(int a, int b) {
 namespace {
 
 /// Is what the view shows the same all along the axis?
-bool stays_along(const View& view, size_t axis) {
+bool stays_along(Graph& graph, const ShapeTracker& st, size_t axis) {
+  if (st.views.size() > 1) {
+    const std::optional<SInt> stride = real_strides(graph, st)[axis];
+    return stride && *stride == 0;
+  }
+  const View& view = st.views.back();
   if (!(view.strides[axis] == 0)) return false;
   return !view.mask || ((*view.mask)[axis].first == 0 && (*view.mask)[axis].second == view.shape[axis]);
 }
@@ -383,14 +388,16 @@ ShapeTracker widened(const ShapeTracker& st, size_t axis, int64_t size) {
 
 /// Pads an axis at its end to a multiple of `amount`. What is computed there for an axis of the output is stored nowhere, so
 /// buffers that do not move along it need no mask; a tensor core's threads even have to hold the same values there.
-/// For a reduce axis an extra view remembers what is padding, as the reduced values need not be 0 there.
+/// For a reduce axis an extra view remembers what is padding, as the reduced values need not be 0 there. Where there are other
+/// reduces, a mask on what does not move along the axis would make those depend on it.
 void Kernel::pad_axis(int axis, int64_t amount) {
   const auto at = static_cast<size_t>(axis);
   const bool reduces = !is_output_axis(axes_[at].kind);
+  const bool widens = !reduces || fixed_->reduces.size() > 1;
   const int64_t size = axes_[at].size.value(), padded = (size + amount - 1) / amount * amount;
   const auto pad_view = [&](const ShapeTracker& st) {
     if (st.shape()[at] == 1) return st;
-    if (!reduces && stays_along(st.views.back(), at)) return widened(st, at, padded);
+    if (widens && stays_along(fixed_->graph(), st, at)) return widened(st, at, padded);
     Mask amounts(st.shape().size(), Bounds{0, 0});
     amounts[at].second = padded - size;
     return pad(st, amounts);

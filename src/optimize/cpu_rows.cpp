@@ -21,8 +21,32 @@ bool reads(UOp value) {
 
 }  // namespace
 
-/// Lanes for each pass over a kernel's rows whose length they divide, and then the elements of all passes. Nothing, and nothing applied,
-/// if the kernel makes just one pass or its passes are not along memory.
+/// Is something counted along the axis, as indices are? That folds away where the axis has no padding.
+bool Kernel::counts_along(int axis) const {
+  for (size_t b = 0; b < fixed_->buffers.size(); ++b) {
+    if (!fixed_->buffers[b].is(Op::Valid)) continue;
+    const std::optional<SInt>& stride = buffer_view(b).strides(fixed_->graph())[static_cast<size_t>(axis)];
+    if (!stride || !(*stride == 0)) return true;
+  }
+  return false;
+}
+
+/// How many elements of a row one step of a pass takes; the axis is padded where they do not divide it. 1 if nothing is to be gained.
+int64_t Kernel::pad_to_strip(int axis) {
+  const int64_t size = size_of(axes_[static_cast<size_t>(axis)]), lanes = target().vector_bytes / 4;
+  const int64_t strip = largest_strip(size, lanes, kVectors);
+  if (strip >= 2 * lanes || strip == size || counts_along(axis)) return strip;
+  const bool must = strip < lanes / 4;
+  for (int64_t amount = kVectors * lanes; amount >= lanes; amount /= 2) {
+    const int64_t padded = (size + amount - 1) / amount * amount;
+    const bool is_cheap = 10 * padded <= 11 * size || (must && amount == lanes);
+    if (is_cheap && apply_if_legal(OptOp::PADTO, axis, amount)) return amount;
+  }
+  return strip;
+}
+
+/// Lanes for each pass over a kernel's rows, and then the elements of all passes. Nothing, and nothing applied, if the kernel makes
+/// just one pass or its passes are not along memory.
 std::optional<int64_t> Kernel::tile_passes() {
   NodeScratch<bool> below;  // a reduce
   size_t count = 0;
@@ -58,18 +82,13 @@ std::optional<int64_t> Kernel::tile_passes() {
     if (jumps[static_cast<size_t>(axis)] || size(axis) < lanes) return std::nullopt;
     along += size(axis);
   }
-  const auto amount_of = [&](int axis) {
-    return largest_divisor(size(axis), {kVectors * lanes, 2 * lanes, lanes, lanes / 2, lanes / 4});
-  };
   Int128 elements = along;
   for (int axis = 0; axis < first; ++axis)
     if (axis != output) elements = std::min<Int128>(elements * std::max<int64_t>(1, size(axis)), int64_t{1} << 60);
   // From the last: where all of an axis becomes lanes, those behind it move up.
   for (size_t i = passes.size(); i-- > 0;)
-    if (const int64_t amount = amount_of(passes[i]); amount > 1 && passes[i] >= first)
-      apply_if_legal(OptOp::RFACTOR, passes[i] - first, amount);
-  if (output)
-    if (const int64_t amount = amount_of(*output); amount > 1) apply_if_legal(OptOp::UPCAST, *output, amount);
+    if (passes[i] >= first) apply_if_legal(OptOp::RFACTOR, passes[i] - first, pad_to_strip(passes[i]));
+  if (output) apply_if_legal(OptOp::UPCAST, *output, pad_to_strip(*output));
   return static_cast<int64_t>(elements);
 }
 

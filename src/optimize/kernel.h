@@ -182,6 +182,8 @@ class Kernel {
 
   // cpu_rows.cpp
   std::optional<int64_t> tile_passes();
+  int64_t pad_to_strip(int axis);
+  bool counts_along(int axis) const;
 
   // cpu_scans.cpp
   std::optional<int> axis_of_scan() const;

@@ -49,6 +49,15 @@ inline int64_t largest_divisor(int64_t size, std::initializer_list<int64_t> amou
   return 1;
 }
 
+/// Of the multiples of a vector of `lanes`, else of a half or a quarter of one, up to `vectors` of them: the largest that divides
+/// `size`; 1 if none does.
+inline int64_t largest_strip(int64_t size, int64_t lanes, int64_t vectors) {
+  for (int64_t part : {lanes, lanes / 2, lanes / 4})
+    for (int64_t strip = vectors * lanes; strip >= part; strip -= part)
+      if (size % strip == 0) return strip;
+  return 1;
+}
+
 /// The view a buffer node has in its AST.
 const ShapeTracker& view_of_buffer(UOp buffer);
 

@@ -207,12 +207,14 @@ UOp identity_of(Op op, const DType& dtype, Graph& graph) {
 UOp Kernel::AstBuilder::masked_operand(UOp node, size_t number, UOp operand) {
   if (!kernel.padded_reduce_) return operand;
   const Op op = std::get<const ReduceArg*>(node.arg())->op;
-  if (op == Op::Add && is_zero_in_padding(node.src(0))) return operand;
+  if (op == Op::Add && fixed.reduces.size() == 1 && is_zero_in_padding(node.src(0))) return operand;
   const Shape& shape = kernel.reduce_operand_view(number).shape();
-  Mask part;
-  for (const SInt& size : shape) part.emplace_back(0, size);
-  const UOp inside = graph.view(shrink(kernel.views_->back().tracker(), part));
-  const UOp valid = graph.node(Op::Valid, Scalar::Bool, {inside});
+  Mask part(shape.size(), Bounds{0, 1});  // one step along what it does not reduce: it is not to depend on that
+  for (int32_t axis : reduced_axes(number, kernel.first_reduce(), kernel.num_axes()))
+    part[static_cast<size_t>(axis)].second = shape[static_cast<size_t>(axis)];
+  const ShapeTracker inside = expand(shrink(kernel.views_->back().tracker(), part), shape);
+  if (std::ranges::none_of(inside.views, [](const View& view) { return view.mask.has_value(); })) return operand;
+  const UOp valid = graph.node(Op::Valid, Scalar::Bool, {graph.view(inside)});
   return valid.where(operand, identity_of(op, operand.dtype(), graph));
 }
 

@@ -185,8 +185,9 @@ TEST(Reductions, of_all_elements_so_far_down_columns_have_lanes) {
                     {.opts = {"SWAP(0,1)", "UPCAST(1,16)", "UPCAST(1,0)", "UPCAST(0,3)", "UPCAST(0,3) UPCAST(0,16)"}});
 }
 
-TEST(Reductions, of_a_row_may_be_used_along_it) {
-  constexpr int64_t rows = 3, columns = 48;
+/// Each element less the row's largest, times the row's sum of such differences.
+void expect_normalized_rows(int64_t columns, const std::vector<std::string>& opts) {
+  constexpr int64_t rows = 3;
   Graph g;
   // Axes: rows, columns, those of the sum, those of the maximum.
   const auto x = [&](Shape shape, std::vector<SInt> strides) {
@@ -197,18 +198,31 @@ TEST(Reductions, of_a_row_may_be_used_along_it) {
   };
   UOp sum = reduce(Op::Add, x({rows, columns, columns, 1}, {columns, 0, 1, 0}) - largest(columns), {2});
   UOp out = (x({rows, columns, 1, 1}, {columns, 1, 0, 0}) - largest(1)) * sum;
-  const Elements in = tabulate(Int32, rows * columns, [](size_t i) { return static_cast<int>(i * 31 % 97) - 40; });
+  const Elements in =
+      tabulate(Int32, static_cast<size_t>(rows * columns), [](size_t i) { return static_cast<int>(i * 31 % 97) - 40; });
   std::vector<Int128> want;
   for (size_t row = 0; row < rows; ++row) {
-    const auto at = [&](size_t c) { return int_of_const(Scalar::Int32, in.values[row * columns + c]); };
+    const auto n = static_cast<size_t>(columns);
+    const auto at = [&](size_t c) { return int_of_const(Scalar::Int32, in.values[row * n + c]); };
     Int128 most = at(0), total = 0;
-    for (size_t c = 0; c < columns; ++c) most = std::max(most, at(c));
-    for (size_t c = 0; c < columns; ++c) total += at(c) - most;
-    for (size_t c = 0; c < columns; ++c) want.push_back((at(c) - most) * total);
+    for (size_t c = 0; c < n; ++c) most = std::max(most, at(c));
+    for (size_t c = 0; c < n; ++c) total += at(c) - most;
+    for (size_t c = 0; c < n; ++c) want.push_back((at(c) - most) * total);
   }
-  expect_everywhere(
-      kernel_of({store(g, 0, tracker({rows, columns, 1, 1}), out)}), {{1, in}}, {{0, ints(Int32, want)}},
-      {.opts = {"RFACTOR(1,16) RFACTOR(0,16) UPCAST(1,16)", "RFACTOR(0,8)", "UPCAST(1,16)", "UNROLL(1,4)"}});
+  expect_everywhere(kernel_of({store(g, 0, tracker({rows, columns, 1, 1}), out)}), {{1, in}}, {{0, ints(Int32, want)}},
+                    {.opts = opts});
+}
+
+TEST(Reductions, of_a_row_may_be_used_along_it) {
+  expect_normalized_rows(48,
+                         {"RFACTOR(1,16) RFACTOR(0,16) UPCAST(1,16)", "RFACTOR(0,8)", "UPCAST(1,16)", "UNROLL(1,4)"});
+}
+
+TEST(Reductions, of_a_row_used_along_it_may_be_padded) {
+  expect_normalized_rows(27,
+                         {"PADTO(3,16) RFACTOR(1,16) PADTO(2,16) RFACTOR(0,16) PADTO(1,16) UPCAST(1,16)",
+                          "PADTO(3,16) RFACTOR(1,16) PADTO(1,16) UPCAST(1,16)", "PADTO(2,16) PADTO(3,16) RFACTOR(0,16)",
+                          "PADTO(1,16) PADTO(2,4) PADTO(3,4) UNROLL(0,4)"});
 }
 
 TEST(Reductions, a_padded_max_of_rows_keeps_its_first_element) {  // S1

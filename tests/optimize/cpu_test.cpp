@@ -67,9 +67,15 @@ TEST(CpuHeuristics, give_each_pass_over_a_row_its_lanes) {
     const char* opts;
   };
   for (const Case& c : std::vector<Case>{{4, 256, "RFACTOR(1,64) RFACTOR(0,64) UPCAST(1,64)"},
-                                         {4, 24, "RFACTOR(1,8) RFACTOR(0,8) UPCAST(1,8)"},
+                                         {4, 24, "RFACTOR(1,24) RFACTOR(0,24) UPCAST(1,24)"},
+                                         {4, 1000, "RFACTOR(1,40) RFACTOR(0,40) UPCAST(1,40)"},
+                                         {4, 1001,
+                                          "PADTO(3,64) RFACTOR(1,64) PADTO(2,64) RFACTOR(0,64) PADTO(1,64) "
+                                          "UPCAST(1,64)"},
                                          {1024, 1024, "RFACTOR(1,64) RFACTOR(0,64) UPCAST(1,64) THREAD(0,16)"},
-                                         {4, 27, ""}}) {
+                                         {4, 27,
+                                          "PADTO(3,16) RFACTOR(1,16) PADTO(2,16) RFACTOR(0,16) PADTO(1,16) "
+                                          "UPCAST(1,16)"}}) {
     Graph g;
     Kernel kernel(normalized_rows(g, c.rows, c.columns), find_target("cpu:avx512"));
     kernel.cpu_optimizations();
